@@ -1,0 +1,1 @@
+"""Live captions for everything a computer hears."""

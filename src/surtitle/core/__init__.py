@@ -1,0 +1,1 @@
+"""The pure heart: values and time in, values out. No Qt, network, device, file, clock or chance."""

@@ -1,0 +1,1 @@
+"""Speech engines: sound in, text events out."""

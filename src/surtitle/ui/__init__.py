@@ -1,0 +1,1 @@
+"""The window, the tray and what they need of the desktop."""
