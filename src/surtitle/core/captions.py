@@ -1,8 +1,13 @@
 """Engine events in; settled text and a tentative tail out."""
 
+from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["Passage", "Snapshot"]
+from surtitle.core.audio import SAMPLE_RATE
+from surtitle.core.speech import Final, Partial
+from surtitle.core.stability import Stability, WordStream
+
+__all__ = ["Captions", "Passage", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +43,160 @@ class Snapshot:
     """Grows with each change, so that a painter can skip what it has shown."""
     passages: tuple[Passage, ...]
     """The latest ones, oldest first. A passage with no text at all is not among them."""
+
+
+class Captions:
+    """Folds what an engine says into passages.
+
+    Every event gives the passages that it changed, so that whoever keeps the
+    transcript sees the same text as whoever reads the window.
+
+    Args:
+        stability: When a word is shown and when it is settled.
+        keep: How many passages a snapshot holds; older ones are forgotten here.
+        source: Put on every passage.
+    """
+
+    def __init__(self, stability: Stability, *, keep: int = 40, source: str = "") -> None:
+        self._stability = stability
+        self._source = source
+        self._closed: deque[Passage] = deque(maxlen=keep)
+        self._open: _Open | None = None
+        self._orphan = False
+        """The open passage belongs to an engine session that broke."""
+        self._overhang: tuple[str, ...] = ()
+        self._keys = 0
+        self._revision = 0
+
+    @property
+    def stability(self) -> Stability:
+        """The rules for utterances that begin from now on."""
+        return self._stability
+
+    @stability.setter
+    def stability(self, rules: Stability) -> None:
+        self._stability = rules
+
+    def apply(self, event: Partial | Final) -> list[Passage]:
+        """Take what the engine says about an utterance."""
+        changed = self._adopt(event)
+        if self._open is None:
+            words = WordStream(self._stability, already_settled=self._overhang)
+            self._overhang = ()
+            self._open = _Open(self._next_key(), words, event.utterance, event.start)
+        current = self._open
+        before = (current.words.settled, current.words.tentative)
+        current.end = max(current.end, event.end)
+        match event:
+            case Partial(text=text, end=end, stable_until=stable_until):
+                current.words.hear(text, end=end, stable_until=stable_until)
+                if (current.words.settled, current.words.tentative) == before:
+                    return changed
+                self._revision += 1
+                return [*changed, current.passage(closed=False, source=self._source)]
+            case Final(text=text):
+                current.words.finish(text)
+                return [*changed, *self._close()]
+
+    def gap(self, start: int, end: int) -> list[Passage]:
+        """Mark that sound from `start` to `end` is lost."""
+        changed = self._close() if self._open is not None and self._open.start < end else []
+        mark = Passage(
+            key=self._next_key(),
+            settled=gap_words((end - start) / SAMPLE_RATE),
+            tentative="",
+            start=start,
+            end=end,
+            closed=True,
+            gap=True,
+            source=self._source,
+        )
+        self._closed.append(mark)
+        self._revision += 1
+        return [*changed, mark]
+
+    def interrupted(self) -> None:
+        """The engine session broke; a new one will hear the open utterance again.
+
+        What is shown stays until the new session's text takes its place.
+        """
+        self._orphan = self._open is not None
+
+    def ended(self) -> list[Passage]:
+        """Nothing more comes: what is not settled by now is dropped."""
+        if self._open is None:
+            return []
+        self._open.words.abandon()
+        return self._close()
+
+    def snapshot(self) -> Snapshot:
+        """The text as it is now."""
+        passages = [passage for passage in self._closed if passage.settled]
+        if self._open is not None:
+            current = self._open.passage(closed=False, source=self._source)
+            if current.settled or current.tentative:
+                passages.append(current)
+        return Snapshot(revision=self._revision, passages=tuple(passages))
+
+    def _adopt(self, event: Partial | Final) -> list[Passage]:
+        """Decide whether the open passage goes on with `event`."""
+        current = self._open
+        if current is None or (not self._orphan and event.utterance == current.utterance):
+            return []
+        orphan, self._orphan = self._orphan, False
+        if orphan and event.start < current.end:
+            current.utterance = event.utterance
+            current.adopted = True
+            return []
+        current.words.abandon()
+        return self._close()
+
+    def _close(self) -> list[Passage]:
+        current, self._open = self._open, None
+        if current is None:
+            return []
+        if current.adopted:
+            # The new session may have ended the utterance sooner than the broken one
+            # would have: what was read already must not be said again.
+            self._overhang = current.words.overhang
+        passage = current.passage(closed=True, source=self._source)
+        self._closed.append(passage)
+        self._orphan = False
+        self._revision += 1
+        return [passage]
+
+    def _next_key(self) -> int:
+        self._keys += 1
+        return self._keys
+
+
+class _Open:
+    """The passage that is still growing."""
+
+    def __init__(self, key: int, words: WordStream, utterance: int, start: int) -> None:
+        self.key = key
+        self.words = words
+        self.utterance = utterance
+        self.start = start
+        self.end = start
+        self.adopted = False
+
+    def passage(self, *, closed: bool, source: str) -> Passage:
+        return Passage(
+            key=self.key,
+            settled=self.words.settled,
+            tentative="" if closed else self.words.tentative,
+            start=self.start,
+            end=self.end,
+            closed=closed,
+            source=source,
+        )
+
+
+def gap_words(seconds: float) -> str:
+    """How a gap reads in the window and in a transcript."""
+    if seconds < 1:
+        return "[… a moment missing …]"
+    if seconds < 100:  # noqa: PLR2004 - from here on seconds mean little
+        return f"[… {seconds:.0f} s missing …]"
+    return f"[… {seconds / 60:.0f} min missing …]"

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Look", "State", "Status"]
+from surtitle.core.errors import SurtitleError
+
+__all__ = ["Health", "Look", "State", "Status"]
 
 
 class Look(StrEnum):
@@ -71,3 +73,155 @@ class Status:
     def look(self) -> Look:
         """Which of the three looks the window and the tray show."""
         return _LOOKS[self.state]
+
+
+_NO_FRAMES = 2.0
+"""Seconds without a single frame from a device before it counts as dead."""
+_ALL_ZERO = 2.0
+"""Seconds of exact zeros before a microphone counts as muted; a real one always hisses."""
+_SPEAKING = 0.5
+"""Probability from which on somebody speaks."""
+_RECENT = 4.0
+"""Seconds for which speech or text still counts as going on: pauses are no silence."""
+_LATE = 4.0
+"""Seconds of speech without text, or of sound not heard yet, that count as a delay."""
+
+
+class Health:
+    """Watches the captioner; all times are seconds on one monotonic clock.
+
+    Args:
+        now: When listening began.
+        source: What is being listened to.
+        engine: What makes the text.
+        place: Where the sound goes.
+        microphone: Whether exact zeros mean that something is wrong. When nothing is
+            played, a computer's own sound is exactly zero.
+    """
+
+    def __init__(
+        self, now: float, *, source: str, engine: str, place: str, microphone: bool
+    ) -> None:
+        self.source = source
+        self._engine = engine
+        self._place = place
+        self._microphone = microphone
+        self._began = now
+        self._framed: float | None = None
+        self._nonzero: float | None = None
+        self._spoken: float | None = None
+        self._speaking_since: float | None = None
+        self._text: float | None = None
+        self._level = -120.0
+        self._behind = 0.0
+        self._started = False
+        self._trouble: SurtitleError | None = None
+        self._over: State | None = None
+
+    def frames(self, now: float, *, level: float) -> None:
+        """Sound has arrived, this loud (dBFS)."""
+        if self._framed is None:
+            self._nonzero = now
+        self._framed = now
+        self._level = level
+        if level > -120:  # noqa: PLR2004 - the level of exact zeros
+            self._nonzero = now
+
+    def ready(self) -> None:
+        """An engine session is there to hear."""
+        self._started = True
+
+    def voice(self, now: float, probability: float) -> None:
+        """The voice detector has scored some sound."""
+        if probability >= _SPEAKING:
+            if self._spoken is None or now - self._spoken > _RECENT:
+                self._speaking_since = now
+            self._spoken = now
+
+    def text(self, now: float) -> None:
+        """Words have appeared."""
+        self._text = now
+        self._trouble = None
+
+    def progress(self) -> None:
+        """The engine has done some sound: whatever was wrong is over."""
+        self._trouble = None
+
+    def behind(self, seconds: float) -> None:
+        """So much sound has not been heard by the engine yet."""
+        self._behind = seconds
+
+    def broken(self, error: SurtitleError) -> None:
+        """Something failed and is being put right."""
+        self._trouble = error
+
+    def failed(self, error: SurtitleError) -> None:
+        """Something failed for good."""
+        self._trouble = error
+        self._over = State.FAILED
+
+    def ended(self) -> None:
+        """The sound has ended, as it should."""
+        if self._over is None:
+            self._over = State.ENDED
+
+    def status(self, now: float) -> Status:
+        """How things are now."""
+        state, message, remedy = self._judge(now)
+        return Status(
+            state=state,
+            message=message,
+            remedy=remedy,
+            source=self.source,
+            engine=self._engine,
+            place=self._place,
+            level=self._level,
+            behind=self._behind,
+        )
+
+    def _judge(self, now: float) -> tuple[State, str, str]:
+        trouble = self._trouble
+        if self._over is State.FAILED and trouble is not None:
+            return State.FAILED, trouble.message, trouble.remedy
+        if self._over is State.ENDED:
+            return State.ENDED, "Ended", ""
+        if trouble is not None:
+            message = (
+                f"{trouble.message} Trying again; nothing is lost, {self._behind:.0f} s behind."
+            )
+            return State.RECOVERING, message, trouble.remedy
+        return self._silence(now) or self._speech(now)
+
+    def _silence(self, now: float) -> tuple[State, str, str] | None:
+        """What is wrong with the sound, if anything."""
+        last = self._began if self._framed is None else self._framed
+        if now - last >= _NO_FRAMES:
+            return (
+                State.NO_SOUND,
+                f"No sound arrives from {self.source}.",
+                "Check that it is connected and switched on, or choose another source.",
+            )
+        if self._microphone and self._nonzero is not None and now - self._nonzero >= _ALL_ZERO:
+            return (
+                State.NO_SOUND,
+                f"{self.source} is muted, or Surtitle may not use it.",
+                "Unmute it, or allow the use of the microphone in the system's settings.",
+            )
+        return None
+
+    def _speech(self, now: float) -> tuple[State, str, str]:
+        if not self._started:
+            return State.STARTING, "Starting; what is said is kept.", ""
+        spoken = self._spoken is not None and now - self._spoken <= _RECENT
+        texted = self._text is not None and now - self._text <= _RECENT
+        if self._behind > _LATE:
+            return State.DELAYED, f"{self._behind:.0f} s behind, catching up.", ""
+        if spoken and not texted:
+            since = max(self._speaking_since or now, self._text or self._began)
+            if now - since > _LATE:
+                return State.DELAYED, "Speech is heard, but no words come out of it.", ""
+        if spoken or texted:
+            return State.WORKING, "Captioning", ""
+        if self._text is None:
+            return State.LISTENING, "Listening, no speech yet", ""
+        return State.LISTENING, "Listening", ""
