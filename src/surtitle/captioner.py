@@ -378,7 +378,7 @@ class Captioner:
         if self._keeper is not None:
             for passage in changed:
                 if passage.settled:
-                    self._keeper.keep(entry_of(passage))
+                    self._keeper.keep(passage.entry)
         self._audience.captions(self._captions.snapshot(), changed)
 
     async def _tell_status(self, health: Health) -> None:
@@ -387,19 +387,6 @@ class Captioner:
             health.behind(max(0, self.position - max(self._heard, self._settled)) / SAMPLE_RATE)
             self._audience.status(health.status(loop.time()))
             await asyncio.sleep(_STATUS_EVERY)
-
-
-def entry_of(passage: Passage) -> Entry:
-    """The transcript entry for what is settled of a passage."""
-    return Entry(
-        key=passage.key,
-        start=passage.start / SAMPLE_RATE,
-        end=passage.end / SAMPLE_RATE,
-        text="" if passage.gap else passage.settled,
-        gap=passage.gap,
-        source=passage.source,
-        closed=passage.closed,
-    )
 
 
 @asynccontextmanager

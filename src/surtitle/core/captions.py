@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.speech import Final, Partial
 from surtitle.core.stability import Stability, WordStream
+from surtitle.core.transcript import Entry, gap_mark
 
 __all__ = ["Captions", "Passage", "Snapshot"]
 
@@ -33,6 +34,19 @@ class Passage:
     """Not speech but a mark for sound that was lost between `start` and `end`."""
     source: str = ""
     """Whose sound it is, such as `Me`; empty while there is one source only."""
+
+    @property
+    def entry(self) -> Entry:
+        """What a transcript keeps of it: what is settled."""
+        return Entry(
+            key=self.key,
+            start=self.start / SAMPLE_RATE,
+            end=self.end / SAMPLE_RATE,
+            text="" if self.gap else self.settled,
+            gap=self.gap,
+            source=self.source,
+            closed=self.closed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +117,7 @@ class Captions:
         changed = self._close() if self._open is not None and self._open.start < end else []
         mark = Passage(
             key=self._next_key(),
-            settled=gap_words((end - start) / SAMPLE_RATE),
+            settled=gap_mark((end - start) / SAMPLE_RATE),
             tentative="",
             start=start,
             end=end,
@@ -191,12 +205,3 @@ class _Open:
             closed=closed,
             source=source,
         )
-
-
-def gap_words(seconds: float) -> str:
-    """How a gap reads in the window and in a transcript."""
-    if seconds < 1:
-        return "[… a moment missing …]"
-    if seconds < 100:  # noqa: PLR2004 - from here on seconds mean little
-        return f"[… {seconds:.0f} s missing …]"
-    return f"[… {seconds / 60:.0f} min missing …]"

@@ -16,6 +16,9 @@ from surtitle.core.audio import SAMPLE_RATE
 
 __all__ = ["Stability", "WordStream", "agreed_form", "words_of"]
 
+_SOONER, _STEADIER = 1 / 3, 2 / 3
+"""Where on the scale from sooner to steadier the three sets of rules meet."""
+
 _NOT_WORD = re.compile(r"[^\w']+")
 
 # Scripts written without spaces: every character is a word of its own there.
@@ -60,13 +63,14 @@ class Stability:
     @classmethod
     def of(cls, steadiness: float) -> "Stability":
         """The rules for a setting from 0 (sooner) to 1 (steadier)."""
-        s = min(1.0, max(0.0, steadiness))
+        sooner = steadiness < _SOONER
+        steadier = steadiness > _STEADIER
         return cls(
-            show_agreement=1 if s < 0.25 else 2 if s < 0.75 else 3,  # noqa: PLR2004 - thirds
-            show_age=0.0 if s < 0.25 else 0.25 + 0.5 * max(0.0, s - 0.5),  # noqa: PLR2004
-            settle_agreement=3,
-            settle_age=0.5 + 0.5 * s,
-            settle_anyway=2.0 + s,
+            show_agreement=2 if sooner else 5 if steadier else 3,
+            show_age=0.15 if sooner else 0.5 if steadier else 0.3,
+            settle_agreement=4 if sooner else 6 if steadier else 5,
+            settle_age=0.7 if sooner else 1.2 if steadier else 0.8,
+            settle_anyway=3.0,
         )
 
 

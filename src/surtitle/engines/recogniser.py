@@ -7,9 +7,10 @@ audio time and backlog alone, so that it can be tested without a model.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
+from surtitle.core.credibility import Credibility, is_filler, likeness
 from surtitle.core.endpointing import Begin, End, Endpointer, Rules
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 
@@ -23,9 +24,9 @@ _LOOP = re.compile(r"(\b\S+(?:\s+\S+){0,7}?)(?:[\s,.]+\1\b){3,}", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When the model is asked. Seconds of sound."""
+    """When the model is asked, and how. Seconds of sound."""
 
-    interval: float = 0.3
+    interval: float = 0.2
     """New sound between two hypotheses of an utterance."""
     first: float = 0.4
     """Sound of an utterance before it is asked about at all: less gives stray words."""
@@ -34,9 +35,26 @@ class Schedule:
     patience: float = 2.0
     """For each second that waits to be heard so much is added to the interval, so as to catch
     up; and the newest sound is waited for."""
+    doubt: float = 3.0
+    """So much of an utterance is asked about every `doubt_interval` at the latest, backlog or
+    not: whether it is speech at all shows in how its first hypotheses get on."""
+    doubt_interval: float = 0.4
+    tail: float = 0.25
+    """Silence put behind the sound of an utterance that is going on: a word cut short by its
+    end is then less often taken for another."""
+    lead: float = 0.4
+    """Silence put before it to see whether a hypothesis stands."""
 
 
-@dataclass(slots=True)
+class _Utterance:
+    def __init__(self, number: int, start: int) -> None:
+        self.number = number
+        self.start = start
+        self.asked = start
+        self.questions = 0
+        self.credibility = Credibility()
+
+
 class Recogniser:
     """One engine session.
 
@@ -45,58 +63,63 @@ class Recogniser:
         score: Probability of speech in the next 512 such samples.
     """
 
-    transcribe: Callable[[bytes], str]
-    score: Callable[[bytes], float]
-    rules: Rules = field(default_factory=Rules)
-    schedule: Schedule = field(default_factory=Schedule)
-    _position: int = -1
-    _scored: int = 0
-    _sound: bytearray = field(default_factory=bytearray)
-    """From `_kept` on: what may still be needed for an utterance."""
-    _kept: int = 0
-    _endpointer: Endpointer | None = None
-    _utterance: int = 0
-    _begun: int | None = None
-    _asked: int = 0
-    _progress: int = -1
+    def __init__(
+        self,
+        transcribe: Callable[[bytes], str],
+        score: Callable[[bytes], float],
+        *,
+        rules: Rules | None = None,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self._transcribe = transcribe
+        self._score = score
+        self._rules = rules or Rules()
+        self._schedule = schedule or Schedule()
+        self._endpointer = Endpointer(self._rules)
+        self._utterance: _Utterance | None = None
+        self._utterances = 0
+        self._sound = bytearray()
+        """From `_kept` to `_position`: what an utterance may still need."""
+        self._kept = 0
+        self._scored = 0
+        self._position: int | None = None
+        self._progress = -1
 
     def take(self, chunk: Chunk, *, backlog: float = 0.0) -> Iterator[EngineEvent]:
         """Hear a chunk; tell what follows from it. `backlog`: seconds of sound already waiting."""
         if chunk.start != self._position:
-            yield from self._break_off(chunk.start)
+            yield from self._begin_at(chunk.start)
         self._sound += chunk.pcm
         self._position = chunk.end
-        yield from self._listen()
-        yield from self._hypothesise(backlog)
+        yield from self._listen(chunk.end)
+        if self._utterance is not None:
+            yield from self._hypothesise(self._utterance, chunk.end, backlog)
         yield from self._advance()
 
     def finish(self) -> Iterator[EngineEvent]:
         """End what is going on: no more sound comes."""
-        if self._endpointer is not None:
-            for endpoint in self._endpointer.close():
-                yield from self._at(endpoint)
-            yield Progress(position=self._position)
+        if self._position is None:
+            return
+        for endpoint in self._endpointer.close():
+            yield from self._at(endpoint)
+        yield Progress(position=self._position)
 
-    def _break_off(self, position: int) -> Iterator[EngineEvent]:
+    def _begin_at(self, position: int) -> Iterator[EngineEvent]:
         """Sound is missing before `position`, or this is the very beginning."""
         yield from self.finish()
         self._sound.clear()
-        self._kept = self._scored = self._position = position
-        self._endpointer = Endpointer(self.rules, position=position)
-        self._begun = None
+        self._kept = self._scored = position
+        self._endpointer = Endpointer(self._rules, position=position)
 
-    def _listen(self) -> Iterator[EngineEvent]:
-        assert self._endpointer is not None  # noqa: S101 - the first chunk made it
+    def _listen(self, end: int) -> Iterator[EngineEvent]:
         start, likely = self._scored, 0.0
-        while self._position - self._scored >= _WINDOW:
-            window = self._cut(self._scored, self._scored + _WINDOW)
+        while end - self._scored >= _WINDOW:
+            begin, self._scored = self._scored, self._scored + _WINDOW
+            window = self._cut(begin, self._scored)
             # Exact zeros are no sound at all; no model is asked what they mean.
-            probability = self.score(window) if any(window) else 0.0
+            probability = self._score(window) if any(window) else 0.0
             likely = max(likely, probability)
-            self._scored += _WINDOW
-            for endpoint in self._endpointer.push(
-                self._scored - _WINDOW, self._scored, probability
-            ):
+            for endpoint in self._endpointer.push(begin, self._scored, probability):
                 yield from self._at(endpoint)
         if self._scored > start:
             yield Voice(start=start, end=self._scored, probability=likely)
@@ -104,36 +127,57 @@ class Recogniser:
     def _at(self, endpoint: Begin | End) -> Iterator[EngineEvent]:
         match endpoint:
             case Begin(start=start):
-                self._utterance += 1
-                self._begun = max(start, self._kept)
-                self._asked = self._begun + int(
-                    (self.schedule.first - self.schedule.interval) * SAMPLE_RATE
-                )
+                self._utterances += 1
+                self._utterance = _Utterance(self._utterances, max(start, self._kept))
             case End(end=end, voiced=voiced):
-                begun = self._begun
-                assert begun is not None  # noqa: S101 - an end follows a beginning
-                text = self._ask(begun, end) if voiced >= self.schedule.voiced else ""
-                self._begun = None
-                yield Final(utterance=self._utterance, text=text, start=begun, end=end)
+                utterance, self._utterance = self._utterance, None
+                assert utterance is not None  # noqa: S101 - an end follows a beginning
+                text = ""
+                if voiced >= self._schedule.voiced:
+                    text = self._believed(utterance, end)
+                yield Final(utterance=utterance.number, text=text, start=utterance.start, end=end)
 
-    def _hypothesise(self, backlog: float) -> Iterator[EngineEvent]:
-        if self._begun is None:
+    def _hypothesise(
+        self, utterance: _Utterance, end: int, backlog: float
+    ) -> Iterator[EngineEvent]:
+        schedule = self._schedule
+        heard = (end - utterance.start) / SAMPLE_RATE
+        wanted = schedule.interval + schedule.patience * backlog
+        if not utterance.credibility.believed and heard < schedule.doubt:
+            wanted = min(wanted, schedule.doubt_interval)
+        if heard < schedule.first or end - utterance.asked < wanted * SAMPLE_RATE:
             return
-        wanted = self.schedule.interval + self.schedule.patience * backlog
-        if self._position - self._asked < wanted * SAMPLE_RATE:
-            return
-        self._asked = self._position
-        yield Partial(
-            utterance=self._utterance,
-            text=self._ask(self._begun, self._position),
-            start=self._begun,
-            end=self._position,
+        utterance.asked = end
+        utterance.questions += 1
+        doubted = not utterance.credibility.believed
+        text = self._ask(
+            utterance.start,
+            end,
+            lead=schedule.lead if doubted and utterance.questions % 2 == 0 else 0.0,
+            tail=schedule.tail,
         )
+        utterance.credibility.hear(text)
+        if utterance.credibility.believed and not is_filler(text):
+            yield Partial(utterance=utterance.number, text=text, start=utterance.start, end=end)
+
+    def _believed(self, utterance: _Utterance, end: int) -> str:
+        """The final text of an utterance, or nothing if it does not stand."""
+        text = self._ask(utterance.start, end)
+        filler = is_filler(text)
+        if not text or (utterance.credibility.believed and not filler):
+            return text
+        again = self._ask(utterance.start, end, lead=self._schedule.lead)
+        if likeness(text, again) < _STANDS:
+            return ""
+        if filler:
+            late = min(end, utterance.start + _LATE)
+            if likeness(text, self._ask(late, end)) < _STANDS:
+                return ""
+        return text
 
     def _advance(self) -> Iterator[EngineEvent]:
         """Let go of sound that no utterance can reach any more."""
-        assert self._endpointer is not None  # noqa: S101 - take() has seen to it
-        settled = self._endpointer.settled if self._begun is None else self._begun
+        settled = self._endpointer.settled if self._utterance is None else self._utterance.start
         settled = min(settled, self._scored)
         if settled > self._kept:
             del self._sound[: 2 * (settled - self._kept)]
@@ -145,8 +189,19 @@ class Recogniser:
     def _cut(self, start: int, end: int) -> bytes:
         return bytes(self._sound[2 * (start - self._kept) : 2 * (end - self._kept)])
 
-    def _ask(self, start: int, end: int) -> str:
-        return without_loops(self.transcribe(self._cut(start, end)))
+    def _ask(self, start: int, end: int, *, lead: float = 0.0, tail: float = 0.0) -> str:
+        sound = _silence(lead) + self._cut(start, end) + _silence(tail)
+        return without_loops(self._transcribe(sound))
+
+
+_STANDS = 0.45
+"""Likeness of a final and its repetition below which it was invented."""
+_LATE = SAMPLE_RATE // 10
+"""Samples left out at the beginning for another repetition."""
+
+
+def _silence(seconds: float) -> bytes:
+    return bytes(2 * int(seconds * SAMPLE_RATE))
 
 
 def without_loops(text: str) -> str:

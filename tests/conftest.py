@@ -1,0 +1,112 @@
+"""What every test gets: a home of its own, no screen, and guards that notice what it leaves."""
+
+import asyncio
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Before Qt is imported anywhere: it reads this once, when the application is made.
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+_ROOT = Path(__file__).resolve().parent.parent
+_GRACE = 2.0
+"""Seconds a thread that was told to end may take to do so."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "logs(pattern): the test logs a warning or worse that matches, and nothing else"
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say beside the tests' result that something else failed: `packaging/dev.py test` sets it."""
+    if failed := os.environ.get("SURTITLE_CHECKS_FAILED"):
+        terminalreporter.write_line(f"Failed before the tests, see above: {failed}", red=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_world(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep the user's files and screen out of it, also for programs that the test starts."""
+    monkeypatch.setenv("SURTITLE_HOME", str(tmp_path / "surtitle-home"))
+    if request.node.get_closest_marker("screen"):
+        monkeypatch.delenv("QT_QPA_PLATFORM")
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        # Threads of C libraries that once called Python stay listed and cannot be joined.
+        if not isinstance(thread, threading._DummyThread):
+            thread.join(_GRACE)
+            assert not thread.is_alive(), f"left a thread behind: {thread.name}"
+
+
+@pytest.fixture(autouse=True)
+def _no_tasks_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Catch the tasks that `asyncio.run` would cancel without a word, and those of other loops."""
+    left: set[str] = set()
+    cancel_all = asyncio.runners._cancel_all_tasks  # type: ignore[attr-defined] # private
+
+    def note_and_cancel(loop: asyncio.AbstractEventLoop) -> None:
+        left.update(map(_describe, asyncio.all_tasks(loop)))
+        cancel_all(loop)
+
+    monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", note_and_cancel)
+    before = _pending()
+    yield
+    left.update(map(_describe, _pending() - before))
+    assert not left, f"left tasks behind: {', '.join(sorted(left))}"
+
+
+def _pending() -> set[asyncio.Task[object]]:
+    """Return the tasks of every loop that are not done."""
+    tasks: set[asyncio.Task[object]] = set(asyncio.tasks._scheduled_tasks)  # type: ignore[attr-defined] # private
+    return {task for task in tasks if not task.done()}
+
+
+def _describe(task: asyncio.Task[object]) -> str:
+    return f"{task.get_name()} ({getattr(task.get_coro(), '__qualname__', task.get_coro())})"
+
+
+class _Memory(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(f"{record.name}: {record.getMessage()}")
+
+
+@pytest.fixture(autouse=True)
+def _no_surprising_logs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail on a warning that no `logs` marker announces, and on a marker that announces nothing."""
+    memory = _Memory()
+    logging.getLogger().addHandler(memory)
+    yield
+    logging.getLogger().removeHandler(memory)
+    patterns = [str(mark.args[0]) for mark in request.node.iter_markers("logs")]
+    for pattern in patterns:
+        assert any(re.search(pattern, text) for text in memory.messages), (
+            f"announced but not logged: {pattern}"
+        )
+    surprising = [t for t in memory.messages if not any(re.search(p, t) for p in patterns)]
+    assert not surprising, f"logged without being announced: {surprising}"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Return the folder of speech recordings, which is not part of the repository."""
+    folder = Path(os.environ.get("SURTITLE_CORPUS") or _ROOT.parent / "shared" / "speech")
+    if not folder.is_dir():
+        pytest.skip(f"no speech recordings in {folder}; set SURTITLE_CORPUS to their folder")
+    return folder
