@@ -182,6 +182,7 @@ class Captioner:
             source=self._source.name,
             engine=engine.name,
             place=engine.place,
+            live=self._source.live,
             microphone=self._microphone,
         )
         intake = asyncio.create_task(self._take_in(self._health), name="intake")

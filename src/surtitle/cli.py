@@ -106,9 +106,10 @@ def _caption(options: argparse.Namespace) -> int:
 
 
 def _devices(_options: argparse.Namespace) -> int:
-    from surtitle.listening import print_devices  # noqa: PLC0415 - as above
+    from surtitle.listening import describe_devices  # noqa: PLC0415 - as above
 
-    return print_devices()
+    print(describe_devices())
+    return 0
 
 
 def _doctor(_options: argparse.Namespace) -> int:

@@ -120,7 +120,7 @@ class FakeSoundServer:
 
     def _tell(self) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            for news in self._news:
+            for news in tuple(self._news):  # streams come and go on another thread
                 self._loop.call_soon_threadsafe(news.set)
 
     def check_alive(self) -> None:

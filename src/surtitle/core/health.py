@@ -95,16 +95,25 @@ class Health:
         source: What is being listened to.
         engine: What makes the text.
         place: Where the sound goes.
+        live: Whether sound must keep coming, as from a device; a file is merely read.
         microphone: Whether exact zeros mean that something is wrong. When nothing is
             played, a computer's own sound is exactly zero.
     """
 
     def __init__(
-        self, now: float, *, source: str, engine: str, place: str, microphone: bool
+        self,
+        now: float,
+        *,
+        source: str,
+        engine: str,
+        place: str,
+        live: bool = True,
+        microphone: bool = False,
     ) -> None:
         self.source = source
         self._engine = engine
         self._place = place
+        self._live = live
         self._microphone = microphone
         self._began = now
         self._framed: float | None = None
@@ -194,6 +203,8 @@ class Health:
 
     def _silence(self, now: float) -> tuple[State, str, str] | None:
         """What is wrong with the sound, if anything."""
+        if not self._live:
+            return None
         last = self._began if self._framed is None else self._framed
         if now - last >= _NO_FRAMES:
             return (
