@@ -7,9 +7,8 @@ source once.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -25,9 +24,10 @@ from surtitle.core.audio import (
     Started,
 )
 from surtitle.core.captions import Captions, Passage, Snapshot
-from surtitle.core.errors import EngineError, SurtitleError
+from surtitle.core.errors import Decision, EngineError, SourceError, SurtitleError
+from surtitle.core.gaps import Gaps
 from surtitle.core.health import Health, Status
-from surtitle.core.intake import Intake
+from surtitle.core.intake import SILENCE, Intake
 from surtitle.core.recovery import GiveUp, Judge, PassOver
 from surtitle.core.replay import ReplayBuffer
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
@@ -40,7 +40,9 @@ _FILE_AHEAD = 20 * SAMPLE_RATE
 _STATUS_EVERY = 0.25
 """Seconds between two looks at the state of things."""
 _DRAIN_WITHIN = 10.0
-"""Seconds that the last words may take after the sound has ended."""
+"""Seconds that the last words may keep us waiting, once the engine has been given everything."""
+_LAST_TRIES = 5
+"""Sessions that may fail in a row after the sound has ended."""
 
 
 class Source(Protocol):
@@ -151,61 +153,67 @@ class Captioner:
         self._judge = Judge(patience=patience)
         self._microphone = microphone
         self._buffer = ReplayBuffer(bound=buffer)
-        self._health: Health | None = None
-        self._gaps: deque[tuple[int, int]] = deque()
-        self._settled = origin
-        self._heard = origin
-        self._fed = False
+        self._gaps = Gaps()
         self._intake: Intake | None = None
+        self._level = SILENCE
+        self._settled = origin
+        """Everything before this has its text, or a gap mark."""
+        self._heard = origin
+        self._reached = origin
+        """How far the engine has come by its own account."""
+        self._handed = origin
+        """How far sound has been handed to any engine session."""
+        self._fed = False
+        """The engine session has been given sound."""
+        self._finishing = False
+        """The engine session has been told that no more sound comes."""
         self._source_ended = False
-        self._stopped = False
+        self._waits = False
+        """The source waits for the engine."""
+        self._stopping = asyncio.Event()
         self._lost: SurtitleError | None = None
         self._changed = asyncio.Event()
         """Sound has been put into the buffer or taken out of it, or the source has ended."""
 
     @property
     def position(self) -> int:
-        """One past the newest sample that has come in."""
-        return max(self._buffer.end, self._origin)
+        """One past the newest sample that has come in, or is known to be lost."""
+        return self._origin + (self._intake.position if self._intake is not None else 0)
 
     async def run(self) -> None:
         """Caption until the sound ends.
 
         Raises:
             SurtitleError: The source or the engine failed for good. What had been
-                recognised until then has been told and kept.
+                recognised until then has been told and kept; the rest is a gap.
         """
-        loop = asyncio.get_running_loop()
         engine = self._make_engine()
-        self._health = Health(
-            loop.time(),
+        health = Health(
+            asyncio.get_running_loop().time(),
             source=self._source.name,
             engine=engine.name,
             place=engine.place,
-            live=self._source.live,
             microphone=self._microphone,
         )
-        intake = asyncio.create_task(self._take_in(self._health), name="intake")
-        ticker = asyncio.create_task(self._tell_status(self._health), name="status")
+        intake = asyncio.create_task(self._take_in(health), name="intake")
+        ticker = asyncio.create_task(self._tell_status(health), name="status")
+        complete = False
         try:
-            await self._conduct(engine, self._health)
+            await self._conduct(engine, health)
+            complete = True
         except SurtitleError as error:
-            self._health.failed(error)
-            raise
-        except asyncio.CancelledError:
-            self._give_up()
+            health.failed(error)
             raise
         finally:
             ticker.cancel()
-            await self._source.close()
-            intake.cancel()
-            await asyncio.gather(intake, ticker, return_exceptions=True)
-            self._publish(self._captions.ended())
-            self._flush_gaps(None)
-            if self._lost is not None:
-                self._health.failed(self._lost)
-            self._health.ended()
-            self._audience.status(self._health.status(loop.time()))
+            try:
+                await self._source.close()
+            finally:
+                intake.cancel()
+                await asyncio.gather(intake, ticker, return_exceptions=True)
+                self._wind_up(health, complete=complete)
+        if not intake.cancelled() and (fault := intake.exception()) is not None:
+            raise fault
         if self._lost is not None:
             raise self._lost
 
@@ -215,7 +223,7 @@ class Captioner:
         What has been read of a file but not been handed to the engine is left out: the
         user does not want more of it. What a device has delivered is still captioned.
         """
-        self._stopped = True
+        self._stopping.set()
         self._changed.set()
         await self._source.close()
 
@@ -223,15 +231,14 @@ class Captioner:
 
     async def _take_in(self, health: Health) -> None:
         try:
-            async with _closing(self._source.events()) as events:
-                async for event in events:
-                    if isinstance(event, Lost):
-                        raise event.error
-                    await self._take(event, health)
+            try:
+                async with _closing(self._source.events()) as events:
+                    async for event in events:
+                        await self._take(event, health)
+            except SurtitleError as error:
+                self._lost = error
             if self._intake is not None:
                 await self._store(self._intake.flush(), health)
-        except SurtitleError as error:
-            self._lost = error
         finally:
             self._source_ended = True
             self._changed.set()
@@ -239,139 +246,197 @@ class Captioner:
     async def _take(self, event: SourceEvent, health: Health) -> None:
         match event:
             case Started(format=sound, name=name):
-                self._intake = Intake(sound)
                 health.source = name
+                try:
+                    self._intake = Intake(sound)
+                except ValueError as error:
+                    raise SourceError(
+                        f"{name} has {sound.channels} channels of {sound.rate} Hz: "
+                        "Surtitle cannot hear that."
+                    ) from error
             case Block(pcm=pcm) if self._intake is not None:
                 await self._store(self._intake.push(pcm), health)
             case Gap(frames=frames) if self._intake is not None:
                 chunks, (start, end) = self._intake.skip(frames)
+                # Noted first: whoever gives up meanwhile must know of it.
+                self._gaps.add(start + self._origin, end + self._origin)
                 await self._store(chunks, health)
-                self._lose(start + self._origin, end + self._origin)
             case Moved(name=name):
                 health.source = name
                 self._audience.notice(f"Now listening to {name}.")
             case Notice(text=text):
                 self._audience.notice(text)
+            case Lost(error=error):
+                raise error
             case _:
                 pass  # Silent: the health machine sees it in the frames themselves
 
     async def _store(self, chunks: list[Chunk], health: Health) -> None:
         now = asyncio.get_running_loop().time()
         for chunk in chunks:
+            self._level = chunk.level
             health.frames(now, level=chunk.level)
             placed = replace(chunk, start=chunk.start + self._origin) if self._origin else chunk
             if (lost := self._buffer.put(placed)) is not None:
-                self._lose(*lost)
+                self._gaps.add(*lost)
             self._changed.set()
-        while not self._source.live and not self._stopped and self._buffer.waiting > _FILE_AHEAD:
+        while self._buffer.waiting > _FILE_AHEAD and not self._source.live:
+            if self._stopping.is_set():
+                break
+            self._waits = True
             self._changed.clear()
             await self._changed.wait()
-
-    def _lose(self, start: int, end: int) -> None:
-        """Remember a gap until the text before it is out."""
-        if self._gaps and self._gaps[-1][1] == start:
-            self._gaps[-1] = (self._gaps[-1][0], end)
-        else:
-            self._gaps.append((start, end))
+        self._waits = False
 
     # -- text out ------------------------------------------------------------------
 
     async def _conduct(self, engine: Engine, health: Health) -> None:
         """Run engine sessions until the source has ended and everything is heard."""
         while True:
-            self._fed = False
+            self._fed = self._finishing = False
             try:
                 await self._session(engine, health)
             except EngineError as error:
                 self._captions.interrupted()
-                verdict = self._judge.failed(error, hearing=self._fed, chance=self._chance())
-                if isinstance(verdict, GiveUp):
-                    await self._source.close()
-                    self._give_up()
-                    raise verdict.error from error
-                health.broken(error)
-                self._audience.status(health.status(asyncio.get_running_loop().time()))
-                if isinstance(verdict, PassOver) and (lost := self._buffer.skip()) is not None:
-                    self._lose(*lost)
-                    self._settled = lost[1]
-                self._buffer.rewind(self._settled)
-                self._heard = self._settled
-                await asyncio.sleep(verdict.delay)
+                delay = 0.0 if self._all_done else self._after(error, health)
             else:
                 return
             finally:
                 await engine.stop()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._stopping.wait()
+            if self._all_done:
+                return
             engine = self._make_engine()
+
+    @property
+    def _wanted_until(self) -> int:
+        """How far the sound is to be captioned, as far as it has come in."""
+        unwanted = self._stopping.is_set() and not self._source.live
+        return self._handed if unwanted else self.position
+
+    @property
+    def _all_done(self) -> bool:
+        """Whether no session is needed any more, even if the last one broke."""
+        over = self._source_ended or (self._stopping.is_set() and not self._source.live)
+        return over and self._settled >= self._wanted_until
+
+    def _after(self, error: EngineError, health: Health) -> float:
+        """Prepare for the next session. Gives the seconds to wait for it; raises if there is none.
+
+        After `stop` one more try is made, at once; when the sound has ended by itself, a
+        few. Only while sound still comes is an engine that stays away worth waiting for.
+        """
+        verdict = self._judge.failed(error, hearing=self._fed, chance=self._chance())
+        tries = 1 if self._stopping.is_set() else _LAST_TRIES if self._source_ended else None
+        if isinstance(verdict, GiveUp) or (tries is not None and self._judge.failures > tries):
+            raise error
+        health.broken(error)
+        self._audience.status(health.status(asyncio.get_running_loop().time()))
+        if isinstance(verdict, PassOver) and (lost := self._buffer.skip()) is not None:
+            self._gaps.add(max(self._settled, lost[0]), lost[1])
+            self._settled = lost[1]
+        self._buffer.rewind(self._settled)
+        self._heard = self._reached = self._settled
+        return verdict.delay
 
     async def _session(self, engine: Engine, health: Health) -> None:
         await engine.start()
         health.ready()
         feeder = asyncio.create_task(self._feed(engine), name="feed")
+        listener = asyncio.create_task(self._listen(engine, health), name="listen")
         try:
-            async with (
-                asyncio.timeout(None) as limit,
-                _closing(engine.events()) as events,
-            ):
-                feeder.add_done_callback(lambda _: self._limit_silence(limit))
-                async for event in events:
-                    self._hear(event, health)
-                    if feeder.done():
-                        self._limit_silence(limit)
-        except TimeoutError as error:
-            raise EngineError("The last words did not come in time.") from error
+            await asyncio.wait((feeder, listener), return_when=asyncio.FIRST_COMPLETED)
+            if feeder.done():
+                feeder.result()
+                await self._wait_for_last_words(listener)
+            listener.result()
+            if not self._finishing:
+                raise EngineError("The speech engine ended by itself.", decision=Decision.RETRY)
         finally:
             feeder.cancel()
-            await asyncio.gather(feeder, return_exceptions=True)
-        if not feeder.cancelled() and (trouble := feeder.exception()) is not None:
-            raise trouble
-
-    def _limit_silence(self, limit: asyncio.Timeout) -> None:
-        """The engine has been given everything: now it may not be silent for long."""
-        if not limit.expired():
-            limit.reschedule(asyncio.get_running_loop().time() + _DRAIN_WITHIN)
+            listener.cancel()
+            await asyncio.gather(feeder, listener, return_exceptions=True)
 
     async def _feed(self, engine: Engine) -> None:
         while True:
-            enough = self._stopped and not self._source.live
-            chunk = None if enough else self._buffer.take()
-            if chunk is not None:
+            # Of a file that is not wanted any more, only what the engine had before.
+            enough = self._stopping.is_set() and not self._source.live
+            chunk = self._buffer.take()
+            if chunk is not None and not (enough and chunk.start >= self._handed):
                 self._changed.set()  # a file may go on reading
                 self._fed = True
+                self._handed = max(self._handed, chunk.end)
                 await engine.feed(chunk)
             elif self._source_ended or enough:
+                self._finishing = True
                 await engine.finish()
                 return
             else:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def _listen(self, engine: Engine, health: Health) -> None:
+        async with _closing(engine.events()) as events:
+            async for event in events:
+                self._hear(event, health)
+
+    async def _wait_for_last_words(self, listener: asyncio.Task[None]) -> None:
+        """The engine has been given everything: it may take its time only while it gets on."""
+        before = -1
+        while not listener.done():
+            if self._reached == before:
+                raise EngineError("The last words did not come in time.", decision=Decision.RETRY)
+            before = self._reached
+            await asyncio.wait((listener,), timeout=_DRAIN_WITHIN)
+
     def _hear(self, event: EngineEvent, health: Health) -> None:
         now = asyncio.get_running_loop().time()
+        position = event.position if isinstance(event, Progress) else event.end
+        self._reached = max(self._reached, min(position, self._handed))
         match event:
             case Partial() | Final():
+                self._mark(self._gaps.due(event.start))
                 changed = self._captions.apply(event)
                 if changed:
                     health.text(now)
                     self._publish(changed)
+                if isinstance(event, Final):
+                    # Its words stand. Were it heard again, they would be there twice.
+                    self._settle(event.end, health)
             case Voice(end=end, probability=probability):
                 self._heard = end
                 health.voice(now, probability)
-            case Progress(position=position):
-                self._settled = max(self._settled, position)
-                self._buffer.release(position)
-                self._judge.progress()
-                health.progress()
-                self._flush_gaps(position)
+            case Progress():
+                self._settle(position, health)
 
-    def _flush_gaps(self, position: int | None) -> None:
-        """Mark the gaps that the text has come to; all of them if it ends."""
-        while self._gaps and (position is None or self._gaps[0][0] <= position):
-            self._publish(self._captions.gap(*self._gaps.popleft()))
+    def _settle(self, position: int, health: Health) -> None:
+        """Everything before `position` is done with."""
+        # A session that says where it begins has done nothing yet: only what is new counts,
+        # or sound that breaks the engine each time would be tried for ever.
+        if position > self._settled:
+            self._settled = position
+            self._buffer.release(position)
+            self._judge.progress()
+            health.progress()
+        self._mark(self._gaps.due(position))
 
-    def _give_up(self) -> None:
-        """What was not recognised is lost, and says so."""
-        while (lost := self._buffer.skip()) is not None:
-            self._lose(*lost)
+    def _mark(self, gaps: list[tuple[int, int]]) -> None:
+        for start, end in gaps:
+            self._settled = max(self._settled, end)
+            self._publish(self._captions.gap(start, end))
+
+    def _wind_up(self, health: Health, *, complete: bool) -> None:
+        """Close what is open; what was not recognised is lost, and says so."""
+        if not complete:
+            self._gaps.add(self._settled, self._wanted_until)
+        self._publish(self._captions.ended())
+        self._mark(self._gaps.due(None))
+        if self._lost is not None and complete:
+            health.failed(self._lost)
+        health.ended()
+        self._audience.status(health.status(asyncio.get_running_loop().time()))
 
     def _publish(self, changed: list[Passage]) -> None:
         if not changed:
@@ -385,6 +450,8 @@ class Captioner:
     async def _tell_status(self, health: Health) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            if self._waits or self._source_ended:
+                health.frames(loop.time(), level=self._level)  # nothing is missing
             health.behind(max(0, self.position - max(self._heard, self._settled)) / SAMPLE_RATE)
             self._audience.status(health.status(loop.time()))
             await asyncio.sleep(_STATUS_EVERY)

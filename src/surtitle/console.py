@@ -1,10 +1,14 @@
 """Captions on a terminal, in a pipe, in a file."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import Protocol, TextIO
+from unicodedata import east_asian_width
 
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Passage, Snapshot
@@ -93,7 +97,8 @@ class Console:
     def notice(self, text: str) -> None:
         """Tell something beside the captions."""
         self._show("")
-        print(f"surtitle: {text}", file=self._aside, flush=True)
+        with suppress(OSError, ValueError):  # nobody is there to tell
+            print(f"surtitle: {text}", file=self._aside, flush=True)
 
     def close(self) -> None:
         """Write what is still open and clear the live line."""
@@ -110,13 +115,10 @@ class Console:
         """Put `line` in place of the one under way."""
         if self._live is None or (not line and not self._line):
             return
-        width = shutil.get_terminal_size().columns - 1
-        # The end of the line is where the news is.
-        shown = line if len(line) <= width else "…" + line[1 - width :]
         try:
-            self._live.write(_ERASE + shown)
+            self._live.write(_ERASE + _fitted(line, shutil.get_terminal_size().columns - 1))
             self._live.flush()
-        except OSError:
+        except (OSError, ValueError):  # it is gone, or cannot write this script
             self._live = None
         self._line = line
 
@@ -130,7 +132,7 @@ class Console:
         except BrokenPipeError:
             self.trouble = OutputError("Nobody reads the output any more.")
         except OSError as error:
-            self.trouble = OutputError(f"The output cannot be written: {error.strerror}.")
+            self.trouble = OutputError(f"The output cannot be written: {error.strerror or error}.")
         if self.trouble is not None:
             self._on_trouble()
 
@@ -138,10 +140,38 @@ class Console:
 class StandardOutput:
     """Standard output, handed to the system at each write."""
 
+    def __init__(self) -> None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            # Words in a script that the terminal or the pipe is not set up for: better
+            # written as escapes than lost, and no reason to stop.
+            sys.stdout.reconfigure(errors="backslashreplace")
+
     def write(self, text: str) -> None:
-        """Append."""
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        """Append. Raises OSError."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError:
+            # What is left in Python's buffer would fail again, loudly, at the very end.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+            raise
+
+
+def _fitted(line: str, columns: int) -> str:
+    """The end of a line, where the news is, as it fits; nothing that steers the terminal."""
+    shown = "".join(character for character in line if character.isprintable())
+    if _width(shown) <= columns:
+        return shown
+    while shown and _width(shown) >= columns:
+        shown = shown[1:]
+    return f"…{shown}"
+
+
+def _width(text: str) -> int:
+    """Columns, wide characters taking two; combining ones are counted, to be safe."""
+    return len(text) + sum(east_asian_width(character) in {"W", "F"} for character in text)
 
 
 def _partial(passage: Passage) -> dict[str, object]:
@@ -171,4 +201,6 @@ def _status(status: Status) -> dict[str, object]:
 
 
 def _json(record: dict[str, object]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    # Half a surrogate pair, as a model may cut one, cannot be written.
+    text = json.dumps(record, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "replace").decode()

@@ -50,19 +50,21 @@ class Inbox:
 
     Args:
         blocks: How many blocks it holds at most.
+        batch: How many blocks are worth waking the taker for; it looks in now and then anyway.
         clock: The loop's clock, seconds; called on PortAudio's thread.
         wake: Wakes the taker; called on PortAudio's thread, once for any number of
             blocks until `rearm`.
     """
 
     def __init__(
-        self, *, blocks: int, clock: Callable[[], float], wake: Callable[[], None]
+        self, *, blocks: int, clock: Callable[[], float], wake: Callable[[], None], batch: int = 1
     ) -> None:
         self.error: Exception | None = None
         """What went wrong on PortAudio's thread."""
         self.ended = False
         """Whether PortAudio has said that the stream is over."""
         self._box: deque[Delivery] = deque(maxlen=blocks)
+        self._batch = batch
         self._clock = clock
         self._wake = wake
         self._armed = True
@@ -82,7 +84,7 @@ class Inbox:
                 )
             )
             self._position += frames
-            if self._armed:
+            if self._armed and len(self._box) >= self._batch:
                 self._armed = False
                 self._wake()
         except Exception as error:  # noqa: BLE001 - raising would end the stream without a word

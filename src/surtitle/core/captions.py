@@ -78,7 +78,11 @@ class Captions:
         self._open: _Open | None = None
         self._orphan = False
         """The open passage belongs to an engine session that broke."""
+        self._done = -1
+        """Up to this utterance the engine session has said everything."""
         self._overhang: tuple[str, ...] = ()
+        self._overhang_until = 0
+        """Sound before this position may bring these words again; they were read already."""
         self._keys = 0
         self._revision = 0
 
@@ -92,13 +96,15 @@ class Captions:
         self._stability = rules
 
     def apply(self, event: Partial | Final) -> list[Passage]:
-        """Take what the engine says about an utterance."""
+        """Take what the engine says about an utterance.
+
+        What comes again, or after the utterance's final, changes nothing.
+        """
+        if event.utterance <= self._done:
+            return []
         changed = self._adopt(event)
-        if self._open is None:
-            words = WordStream(self._stability, already_settled=self._overhang)
-            self._overhang = ()
-            self._open = _Open(self._next_key(), words, event.utterance, event.start)
-        current = self._open
+        current = self._open or self._begin(event)
+        self._done = event.utterance - 1
         before = (current.words.settled, current.words.tentative)
         current.end = max(current.end, event.end)
         match event:
@@ -107,14 +113,21 @@ class Captions:
                 if (current.words.settled, current.words.tentative) == before:
                     return changed
                 self._revision += 1
+                current.seen = True
                 return [*changed, current.passage(closed=False, source=self._source)]
             case Final(text=text):
+                self._done = event.utterance
                 current.words.finish(text)
                 return [*changed, *self._close()]
 
     def gap(self, start: int, end: int) -> list[Passage]:
         """Mark that sound from `start` to `end` is lost."""
-        changed = self._close() if self._open is not None and self._open.start < end else []
+        changed: list[Passage] = []
+        if self._open is not None and self._open.start < end:
+            # Should its utterance go on behind the mark, it does not begin anew there.
+            self._open.words.abandon()
+            self._open.reach = max(self._open.reach, self._open.end)
+            changed = self._close()
         mark = Passage(
             key=self._next_key(),
             settled=gap_mark((end - start) / SAMPLE_RATE),
@@ -134,18 +147,23 @@ class Captions:
 
         What is shown stays until the new session's text takes its place.
         """
-        self._orphan = self._open is not None
+        self._done = -1
+        if self._open is not None:
+            self._orphan = True
+            self._open.reach = max(self._open.reach, self._open.end)
 
     def ended(self) -> list[Passage]:
         """Nothing more comes: what is not settled by now is dropped."""
-        if self._open is None:
-            return []
-        self._open.words.abandon()
-        return self._close()
+        if self._open is not None:
+            self._open.words.abandon()
+        changed = self._close()
+        self._done = -1
+        self._overhang = ()
+        return changed
 
     def snapshot(self) -> Snapshot:
         """The text as it is now."""
-        passages = [passage for passage in self._closed if passage.settled]
+        passages = list(self._closed)
         if self._open is not None:
             current = self._open.passage(closed=False, source=self._source)
             if current.settled or current.tentative:
@@ -158,9 +176,8 @@ class Captions:
         if current is None or (not self._orphan and event.utterance == current.utterance):
             return []
         orphan, self._orphan = self._orphan, False
-        if orphan and event.start < current.end:
+        if orphan and event.start < current.reach:
             current.utterance = event.utterance
-            current.adopted = True
             return []
         current.words.abandon()
         return self._close()
@@ -169,15 +186,26 @@ class Captions:
         current, self._open = self._open, None
         if current is None:
             return []
-        if current.adopted:
-            # The new session may have ended the utterance sooner than the broken one
-            # would have: what was read already must not be said again.
-            self._overhang = current.words.overhang
-        passage = current.passage(closed=True, source=self._source)
-        self._closed.append(passage)
+        # The new session may have ended the utterance sooner than the broken one
+        # would have: what was read already must not be said again.
+        self._overhang, self._overhang_until = current.words.overhang, current.reach
         self._orphan = False
+        passage = current.passage(closed=True, source=self._source)
+        if not passage.settled and not current.seen:
+            return []  # it was no speech, and nobody has seen it
+        if passage.settled:
+            self._closed.append(passage)
         self._revision += 1
         return [passage]
+
+    def _begin(self, event: Partial | Final) -> "_Open":
+        said = self._overhang if event.start < self._overhang_until else ()
+        words = WordStream(self._stability, already_settled=said)
+        self._open = _Open(self._next_key(), words, event.utterance, event.start)
+        if said:
+            self._open.reach = self._overhang_until
+        self._overhang = ()
+        return self._open
 
     def _next_key(self) -> int:
         self._keys += 1
@@ -193,7 +221,9 @@ class _Open:
         self.utterance = utterance
         self.start = start
         self.end = start
-        self.adopted = False
+        self.reach = 0
+        """How far the sound has been heard already in an earlier session, if it has been."""
+        self.seen = False
 
     def passage(self, *, closed: bool, source: str) -> Passage:
         return Passage(

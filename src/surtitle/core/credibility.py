@@ -15,6 +15,9 @@ __all__ = ["Credibility", "is_filler", "likeness"]
 _CREDIBLE = 0.65
 """Share of words that must have come back for an utterance to be believed."""
 
+_ENOUGH = 2
+"""So many words must have come back; one may do so by chance."""
+
 _FILLERS = frozenset(
     {
         ("bye",),
@@ -48,12 +51,13 @@ class Credibility:
     @property
     def believed(self) -> bool:
         """Whether words have come back often enough to be shown."""
-        return self._kept > 0 and self._kept >= _CREDIBLE * (self._kept + self._lost)
+        return self._kept >= _ENOUGH and self._kept >= _CREDIBLE * (self._kept + self._lost)
 
     def hear(self, text: str) -> None:
         """Take the next hypothesis, made from more sound and in another setting."""
         words = _forms(text)
-        if self._before is not None:
+        # That a model says to nothing what it always says to nothing is no evidence.
+        if self._before is not None and not is_filler(text):
             kept = _common(self._before, words)
             self._kept += kept
             # The last word may have been cut short; that it changes says nothing.

@@ -79,12 +79,12 @@ class Endpointer:
         self._position = position
         self._start: int | None = None
         """Of the open utterance."""
-        self._voiced_until = position
+        self._voiced_until = -1
         self._voiced = 0
         """Samples of speech in the open utterance, or in the onset under way."""
         self._onset: int | None = None
-        self._recent: deque[tuple[float, int]] = deque()
-        """(probability, middle) of the windows that a forced cut may choose from."""
+        self._recent: deque[tuple[float, int, int]] = deque()
+        """(probability, middle, samples of speech) of the windows a forced cut may choose from."""
 
     @property
     def settled(self) -> int:
@@ -101,7 +101,7 @@ class Endpointer:
         self._track(start, end, probability)
         if self._start is None:
             return self._opened()
-        return self._ended(probability)
+        return self._ended()
 
     def close(self) -> list[Endpoint]:
         """End what is open: the sound stops here."""
@@ -122,7 +122,7 @@ class Endpointer:
         elif self._start is None:
             self._onset = None
             self._voiced = 0
-        self._recent.append((probability, (start + end) // 2))
+        self._recent.append((probability, (start + end) // 2, (end - start) * voiced))
         while self._recent[0][1] < end - rules.search * SAMPLE_RATE:
             self._recent.popleft()
 
@@ -133,7 +133,7 @@ class Endpointer:
         self._start = max(self._floor, self._onset - int(rules.pre_roll * SAMPLE_RATE))
         return [Begin(start=self._start)]
 
-    def _ended(self, probability: float) -> list[Endpoint]:
+    def _ended(self) -> list[Endpoint]:
         assert self._start is not None  # noqa: S101 - the only caller asked first
         rules = self._rules
         length = (self._voiced_until - self._start) / SAMPLE_RATE
@@ -144,13 +144,14 @@ class Endpointer:
         if (self._position - self._start) / SAMPLE_RATE < rules.longest:
             return []
         half = self._start + int(rules.longest / 2 * SAMPLE_RATE)
-        cut = min((p, -middle) for p, middle in self._recent if middle > half)[1] * -1
+        cut = min((p, -middle) for p, middle, _ in self._recent if middle > half)[1] * -1
+        behind = sum(voiced for _, middle, voiced in self._recent if middle > cut)
+        self._voiced -= behind
         ended = self._end(cut)
         # Nobody paused, so the next utterance begins where this one was cut.
         self._start = cut
-        self._voiced = self._position - cut
-        if probability >= rules.silence:
-            self._voiced_until = self._position
+        self._voiced = behind
+        self._voiced_until = max(self._voiced_until, cut)
         return [ended, Begin(start=cut)]
 
     def _end(self, end: int) -> End:

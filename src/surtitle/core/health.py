@@ -83,6 +83,8 @@ _SPEAKING = 0.5
 """Probability from which on somebody speaks."""
 _RECENT = 4.0
 """Seconds for which speech or text still counts as going on: pauses are no silence."""
+_TOGETHER = 1.0
+"""Seconds between two scores of speech up to which it was one stretch of speech."""
 _LATE = 4.0
 """Seconds of speech without text, or of sound not heard yet, that count as a delay."""
 
@@ -119,13 +121,15 @@ class Health:
         self._framed: float | None = None
         self._nonzero: float | None = None
         self._spoken: float | None = None
-        self._speaking_since: float | None = None
+        self._unanswered = 0.0
+        """Seconds of speech since words last appeared."""
         self._text: float | None = None
         self._level = -120.0
         self._behind = 0.0
         self._started = False
         self._trouble: SurtitleError | None = None
-        self._over: State | None = None
+        self._failure: SurtitleError | None = None
+        self._ended = False
 
     def frames(self, now: float, *, level: float) -> None:
         """Sound has arrived, this loud (dBFS)."""
@@ -143,13 +147,14 @@ class Health:
     def voice(self, now: float, probability: float) -> None:
         """The voice detector has scored some sound."""
         if probability >= _SPEAKING:
-            if self._spoken is None or now - self._spoken > _RECENT:
-                self._speaking_since = now
+            if self._spoken is not None and now - self._spoken <= _TOGETHER:
+                self._unanswered += now - self._spoken
             self._spoken = now
 
     def text(self, now: float) -> None:
         """Words have appeared."""
         self._text = now
+        self._unanswered = 0.0
         self._trouble = None
 
     def progress(self) -> None:
@@ -166,13 +171,11 @@ class Health:
 
     def failed(self, error: SurtitleError) -> None:
         """Something failed for good."""
-        self._trouble = error
-        self._over = State.FAILED
+        self._failure = error
 
     def ended(self) -> None:
         """The sound has ended, as it should."""
-        if self._over is None:
-            self._over = State.ENDED
+        self._ended = True
 
     def status(self, now: float) -> Status:
         """How things are now."""
@@ -189,12 +192,11 @@ class Health:
         )
 
     def _judge(self, now: float) -> tuple[State, str, str]:
-        trouble = self._trouble
-        if self._over is State.FAILED and trouble is not None:
-            return State.FAILED, trouble.message, trouble.remedy
-        if self._over is State.ENDED:
+        if (failure := self._failure) is not None:
+            return State.FAILED, failure.message, failure.remedy
+        if self._ended:
             return State.ENDED, "Ended", ""
-        if trouble is not None:
+        if (trouble := self._trouble) is not None:
             message = (
                 f"{trouble.message} Trying again; nothing is lost, {self._behind:.0f} s behind."
             )
@@ -227,10 +229,8 @@ class Health:
         texted = self._text is not None and now - self._text <= _RECENT
         if self._behind > _LATE:
             return State.DELAYED, f"{self._behind:.0f} s behind, catching up.", ""
-        if spoken and not texted:
-            since = max(self._speaking_since or now, self._text or self._began)
-            if now - since > _LATE:
-                return State.DELAYED, "Speech is heard, but no words come out of it.", ""
+        if spoken and self._unanswered > _LATE:
+            return State.DELAYED, "Speech is heard, but no words come out of it.", ""
         if spoken or texted:
             return State.WORKING, "Captioning", ""
         if self._text is None:

@@ -68,8 +68,8 @@ class ReplayBuffer:
     def rewind(self, position: int) -> None:
         """Begin to hand out again from `position`, or from the oldest sample there is."""
         self.release(position)
-        self._handed_out = 0
-        if self._chunks and self._chunks[0].start < position < self._chunks[0].end:
+        taken, self._handed_out = self._handed_out, 0
+        if taken and self._chunks[0].start < position:
             first = self._chunks.popleft()
             cut = position - first.start
             self._samples -= cut

@@ -113,7 +113,7 @@ class WordStream:
 
     @property
     def overhang(self) -> tuple[str, ...]:
-        """Settled words that the final no longer had at its end."""
+        """Settled words that the final no longer had at its end; all of them if none came."""
         return self._overhang
 
     def hear(self, text: str, *, end: int, stable_until: int = 0) -> None:
@@ -125,8 +125,7 @@ class WordStream:
         news = self._heard_until is None or end > self._heard_until
         words = words_of(text)
         at = _resume(self._settled, words)
-        tail = _spaced(words[at:], after=bool(self._settled))
-        self._agree(tail, end=end, news=news)
+        self._agree(self._tail(words, at), end=end, news=news)
         if news:
             self._heard_until = end
         self._settle(max(0, _whole_words(text, stable_until) - at), end=end)
@@ -138,14 +137,24 @@ class WordStream:
         at = _resume(self._settled, words)
         if at == len(words):
             self._overhang = tuple(self._settled[_resume(words, self._settled) :])
-        self._settled += _spaced(words[at:], after=bool(self._settled))
+        self._settled += self._tail(words, at)
         self._candidates = []
         self._shown = []
 
     def abandon(self) -> None:
         """Drop what is not settled: there will be no more of this utterance."""
+        self._overhang = tuple(self._settled)
         self._candidates = []
         self._shown = []
+
+    def _tail(self, words: list[str], at: int) -> list[str]:
+        """What follows the settled words, with the white space that it needs after them.
+
+        Inside a text the words bring theirs; its first word does not.
+        """
+        if at or not self._settled or not words or _UNSPACED.match(words[0]):
+            return words[at:]
+        return [f" {words[0]}", *words[1:]]
 
     def _agree(self, words: list[str], *, end: int, news: bool) -> None:
         """Let the words that the last hypothesis had too grow in standing.
@@ -205,20 +214,16 @@ class WordStream:
         )
 
 
-def _spaced(words: list[str], *, after: bool) -> list[str]:
-    """The words as they read after others, or as the first ones."""
-    if not words or not after or words[0].startswith(" ") or _UNSPACED.match(words[0]):
-        return words
-    return [f" {words[0]}", *words[1:]]
-
-
 def _whole_words(text: str, until: int) -> int:
-    """How many words of `text` end within its first `until` characters."""
-    count = len(words_of(text[:until]))
-    cut_inside = (
-        0 < until < len(text) and not text[until].isspace() and not text[until - 1].isspace()
-    )
-    return count - cut_inside if cut_inside and not _UNSPACED.match(text[until]) else count
+    """How many words of `text` are over within its first `until` characters.
+
+    A word with nothing behind it may still go on: an engine that only appends
+    keeps its promise when it makes "know" into "knowing".
+    """
+    promised, following = text[:until], text[until : until + 1]
+    count = len(words_of(promised))
+    over = any(c.isspace() or _UNSPACED.match(c) for c in promised[-1:] + following)
+    return count if over or not count else count - 1
 
 
 def _joined(words: list[str]) -> str:

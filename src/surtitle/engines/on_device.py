@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import IO
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
@@ -21,25 +22,48 @@ _READY_WITHIN = 30.0
 _ANSWER_WITHIN = 12.0
 """Seconds without a word from the process while it has sound to hear: then it hangs."""
 _STOP_WITHIN = 1.0
+_LOOK_EVERY = 0.02
 _UNHEARD = 10 * SAMPLE_RATE
 """Sound that may wait in the process; more stays with whoever feeds."""
+_LINE = 1_000_000
+"""Bytes of a message: an utterance of 18 seconds is far shorter."""
+_MESSAGES = 1_000
+"""Messages that may wait for the loop; more stay in the process."""
 
 
 class OnDeviceEngine:
-    """An engine as `surtitle.captioner` wants it; one session, not to be started twice."""
+    """An engine as `surtitle.captioner` wants it; one session, not to be started twice.
+
+    Args:
+        model: What it listens with.
+        command: The program to run instead of the worker, with all its arguments.
+        ready_within: Seconds in which the process must have loaded its model.
+        answer_within: Seconds in which it must say something while sound waits for it.
+    """
 
     def __init__(
-        self, model: SpeechModel = PACKAGED, *, command: Sequence[str] | None = None
+        self,
+        model: SpeechModel = PACKAGED,
+        *,
+        command: Sequence[str] | None = None,
+        ready_within: float = _READY_WITHIN,
+        answer_within: float = _ANSWER_WITHIN,
     ) -> None:
         self._model = model
         self._command = command
+        self._ready_within = ready_within
+        self._answer_within = answer_within
         self._process: subprocess.Popen[bytes] | None = None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._incoming: asyncio.Queue[list[object] | None] = asyncio.Queue()
+        self._incoming: asyncio.Queue[object] = asyncio.Queue()  # bounded by the slots
+        self._slots = threading.Semaphore(_MESSAGES)
+        self._over = False
+        """Nobody waits for messages any more."""
         self._threads: list[threading.Thread] = []
         self._fed = 0
         self._heard = 0
-        self._first: int | None = None
+        self._begun = False
+        self._finished = False
         self._room = asyncio.Event()
         self._broken: EngineError | None = None
 
@@ -54,7 +78,11 @@ class OnDeviceEngine:
         return "on this computer"
 
     async def start(self) -> None:
-        """Start the process and wait until its model is loaded."""
+        """Start the process and wait until its model is loaded.
+
+        Raises:
+            EngineError: It cannot be started, or does not become ready in time.
+        """
         command = self._command or [
             *(sys.executable, "-m", "surtitle.engines.worker"),
             *(str(locate(self._model)), str(self._model.architecture)),
@@ -79,39 +107,50 @@ class OnDeviceEngine:
         assert process.stdin is not None  # noqa: S101 - asked for above
         assert process.stdout is not None  # noqa: S101 - same
         loop = asyncio.get_running_loop()
-        self._threads = [
-            threading.Thread(target=self._write, args=(process.stdin,), name="engine-in"),
-            threading.Thread(target=self._read, args=(process.stdout, loop), name="engine-out"),
-        ]
-        for thread in self._threads:
-            thread.daemon = True
+        for name, work, arguments in (
+            ("engine-in", self._write, (process.stdin,)),
+            ("engine-out", self._read, (process, process.stdout, loop)),
+        ):
+            thread = threading.Thread(target=work, args=arguments, name=name, daemon=True)
             thread.start()
+            self._threads.append(thread)
         try:
-            async with asyncio.timeout(_READY_WITHIN):
-                first = await self._incoming.get()
+            async with asyncio.timeout(self._ready_within):
+                first = await self._receive()
         except TimeoutError as error:
             raise self._error("does not become ready") from error
         if first != ["ready"]:
             raise self._error("could not load its model")
 
     async def feed(self, chunk: Chunk) -> None:
-        """Hand over a chunk; waits while ten seconds are waiting to be heard."""
-        if self._first is None:
-            self._first = self._heard = self._fed = chunk.start
+        """Hand over a chunk; waits while ten seconds are waiting to be heard.
+
+        Raises:
+            EngineError: The process is gone or does not answer; `events` says so too.
+        """
+        if not self._begun:
+            self._begun = True
+            self._heard = self._fed = chunk.start
         while self._broken is None and self._fed - self._heard > _UNHEARD:
             self._room.clear()
             await self._room.wait()
         if self._broken is not None:
             raise self._broken
-        self._outgoing.put(HEADER.pack(chunk.start, len(chunk.pcm)) + chunk.pcm)
-        self._fed = chunk.end
+        if chunk.pcm:  # an empty frame would be the end mark
+            self._outgoing.put(HEADER.pack(chunk.start, len(chunk.pcm)) + chunk.pcm)
+            self._fed = chunk.end
 
     async def finish(self) -> None:
         """Say that no more sound comes."""
+        self._finished = True
         self._outgoing.put(HEADER.pack(0, 0))
 
     async def events(self) -> AsyncIterator[EngineEvent]:
-        """Tell what the process says, until it has said everything."""
+        """Tell what the process says, until it has said everything.
+
+        Raises:
+            EngineError: The process ended, failed, does not answer or talks nonsense.
+        """
         while True:
             message = await self._next()
             match message:
@@ -143,28 +182,43 @@ class OnDeviceEngine:
             return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _STOP_WITHIN
-        if self._broken is not None:
+        if self._broken is None:
+            self._error("was stopped")
+            patience = deadline
+        else:
+            patience = loop.time()
+        self._over = True
+        self._slots.release(_MESSAGES)
+        try:
+            await self._threads_gone(patience)
+        finally:
             process.kill()
-        # A child process has no event to wait for that works on every system and loop.
-        while process.poll() is None and loop.time() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        process.kill()
-        while process.poll() is None or any(thread.is_alive() for thread in self._threads):
-            if loop.time() > deadline + _STOP_WITHIN:
-                break  # daemons; they end with the program at the latest
-            await asyncio.sleep(0.02)
-        self._broken = self._broken or self._error("was stopped")
-        self._room.set()
+        await self._threads_gone(deadline + _STOP_WITHIN)
 
-    async def _next(self) -> list[object] | None:
+    async def _threads_gone(self, deadline: float) -> None:
+        """Wait until both threads have ended, and with them the process."""
+        # Neither has an event to wait for that works on every system and loop. Threads
+        # that are alive after the deadline are stuck in the system; they are daemons.
+        loop = asyncio.get_running_loop()
+        while any(thread.is_alive() for thread in self._threads) and loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _next(self) -> object:
         """The next message; while sound waits to be heard it must come in time."""
         while True:
+            waiting = self._finished or self._fed > self._heard
             try:
-                async with asyncio.timeout(_ANSWER_WITHIN):
-                    return await self._incoming.get()
+                async with asyncio.timeout(self._answer_within):
+                    return await self._receive()
             except TimeoutError as error:
-                if self._fed > self._heard:
+                # Sound that has only just come must not be held against it.
+                if waiting:
                     raise self._error("does not answer") from error
+
+    async def _receive(self) -> object:
+        message = await self._incoming.get()
+        self._slots.release()
+        return message
 
     def _error(self, what: str) -> EngineError:
         self._broken = EngineError(
@@ -185,13 +239,26 @@ class OnDeviceEngine:
         except OSError:
             pass  # the process is gone; the reading side tells
 
-    def _read(self, pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> None:
-        """Run in a thread: hand each line to the loop."""
+    def _read(
+        self, process: subprocess.Popen[bytes], pipe: IO[bytes], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Run in a thread: hand each line to the loop, then see the process off."""
         with pipe:
-            for line in pipe:
-                self._hand_over(loop, json.loads(line))
+            while line := pipe.readline(_LINE):
+                if not self._over:
+                    self._slots.acquire()
+                    self._hand_over(loop, _message(line))
         self._hand_over(loop, None)
+        process.wait()
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop, message: list[object] | None) -> None:
-        if not loop.is_closed():
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, message: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is there to tell
             loop.call_soon_threadsafe(self._incoming.put_nowait, message)
+
+
+def _message(line: bytes) -> object:
+    """What a line says; anything that is no message if it cannot be read."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return line

