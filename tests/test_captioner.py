@@ -226,13 +226,10 @@ def test_a_source_with_nothing_in_it() -> None:
 
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize("at", [0.0, 0.9, 1.6, 2.5, 3.1, 4.0, 5.7, 6.3, 9.9])
-@pytest.mark.parametrize("way", ["events", "feed", "end"])
+@pytest.mark.parametrize("way", ["events", "feed"])
 def test_a_crash_changes_no_word(at: float, way: str, live: bool) -> None:
-    crash = {
-        "events": Plan(breaks_at=seconds(at)),
-        "feed": Plan(feed_breaks_at=seconds(at)),
-        "end": Plan(ends_at=seconds(at)),
-    }[way]
+    events = Plan(breaks_at=seconds(at))
+    crash = events if way == "events" else Plan(feed_breaks_at=seconds(at))
     session = caption(device() if live else file_of(), crash)
     assert session.error is None
     assert session.audience.lines == TEXT
@@ -244,8 +241,10 @@ def test_a_second_session_hears_from_the_settled_position_on() -> None:
     assert session.engines.made[1].fed[0].start == SPEECH[1].start
 
 
-def test_an_end_that_is_not_announced_is_an_error_and_told() -> None:
-    session = caption(device(), Plan(ends_at=seconds(5.0)))
+@pytest.mark.parametrize("at", [0.0, 1.6, 3.1, 5.0, 9.9])
+def test_an_end_that_nobody_asked_for_is_an_error_and_told(at: float) -> None:
+    session = caption(device(), Plan(ends_at=seconds(at)))
+    assert session.audience.lines == TEXT
     assert State.RECOVERING in session.audience.states
     assert "ended by itself" in next(
         s.message for s in session.audience.statuses if s.state is State.RECOVERING
@@ -565,7 +564,6 @@ _FAULTS = st.builds(
     breaks_at=st.none() | st.integers(0, seconds(40)),
     breaks_after_finals=st.none() | st.integers(1, 4),
     feed_breaks_at=st.none() | st.integers(0, seconds(40)),
-    ends_at=st.none() | st.integers(0, seconds(40)),
 )
 
 

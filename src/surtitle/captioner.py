@@ -206,11 +206,11 @@ class Captioner:
             raise
         finally:
             ticker.cancel()
+            intake.cancel()  # it has ended, unless something is wrong or nobody wants more
             try:
                 await self._source.close()
-            finally:
-                intake.cancel()
                 await asyncio.gather(intake, ticker, return_exceptions=True)
+            finally:
                 self._wind_up(health, complete=complete)
         if not intake.cancelled() and (fault := intake.exception()) is not None:
             raise fault

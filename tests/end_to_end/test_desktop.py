@@ -11,8 +11,8 @@ import pytest
 from PySide6.QtGui import QImage
 
 from fakes.pulse import SINK, PrivatePulse, private_pulse
+from fakes.recording import plain, recording
 from fakes.running import Running, until
-from fakes.speech import plain, speech_file
 from fakes.x11 import PrivateScreen, private_screen
 from surtitle.core.transcript import Entry
 from surtitle.storage.places import Places
@@ -39,7 +39,7 @@ def pulse() -> Iterator[PrivatePulse]:
 
 @pytest.fixture
 def speech(tmp_path: Path) -> Path:
-    return speech_file(tmp_path / "speech.wav", seconds=10)
+    return recording(tmp_path / "speech.wav", seconds=10)
 
 
 class App(Running):
@@ -69,10 +69,19 @@ class App(Running):
 
 
 @contextmanager
-def started(screen: PrivateScreen, folder: Path, program: str = WATCHED) -> Iterator[App]:
-    arguments = ("-m", "surtitle") if program == "surtitle" else (program,)
-    with App(*arguments, folder=folder, environment=screen.environment) as app:
+def started(screen: PrivateScreen, folder: Path, *arguments: str) -> Iterator[App]:
+    with App(*(arguments or (WATCHED,)), folder=folder, environment=screen.environment) as app:
         yield app
+
+
+@contextmanager
+def playing(pulse: PrivatePulse, speech: Path) -> Iterator[None]:
+    player = pulse.play(speech, sink=SINK)
+    try:
+        yield
+    finally:
+        player.terminate()
+        player.wait(timeout=10)
 
 
 def kept() -> list[Entry]:
@@ -100,20 +109,18 @@ def light_and_dark(picture: QImage, part: tuple[int, int, int, int]) -> tuple[fl
 def test_what_is_played_is_read_in_the_window_and_kept(
     screen: PrivateScreen, pulse: PrivatePulse, speech: Path, tmp_path: Path
 ) -> None:
+    picture = tmp_path / "screen.png"
     with started(screen, tmp_path) as app:
         app.is_in_state("Listening")
-        player = pulse.play(speech, sink=SINK)
-        app.shows("best of times")
-        app.shows("worst of times")
-        picture = tmp_path / "screen.png"
-        screen.photograph(picture)
-        left, top, width, height = screen.rectangle(screen.window(CAPTIONS))
-        app.tell(signal.SIGINT)
-        assert app.ends(within=8) == 0
+        with playing(pulse, speech):
+            app.shows("best of times")
+            app.shows("worst of times")
+            screen.photograph(picture)
+            left, top, width, height = screen.rectangle(screen.window(CAPTIONS))
+            app.tell(signal.SIGINT)
+            assert app.ends(within=8) == 0
         app.leaves_nothing()
         assert app.complained == ""
-        player.terminate()
-        player.wait(timeout=10)
     # The lines of text stand above the status line.
     light, dark = light_and_dark(QImage(str(picture)), (left, top, width, height * 2 // 3))
     assert 0.01 < light < 0.3, "no text in the picture"
@@ -130,8 +137,7 @@ def test_without_a_tray_there_are_two_windows_and_closing_either_ends_the_progra
     title: str, screen: PrivateScreen, pulse: PrivatePulse, tmp_path: Path
 ) -> None:
     del pulse  # so that there is something to listen to
-    with started(screen, tmp_path) as app:
-        app.is_in_state("Listening")
+    with started(screen, tmp_path, "-m", "surtitle") as app:
         windows = {each: screen.window(each) for each in (CAPTIONS, CONTROLS)}
         screen.close(windows[title])
         assert app.ends(within=8) == 0
@@ -142,15 +148,13 @@ def test_without_a_tray_there_are_two_windows_and_closing_either_ends_the_progra
 def test_killed_in_mid_sentence_it_has_kept_what_was_settled_and_starts_again(
     screen: PrivateScreen, pulse: PrivatePulse, speech: Path, tmp_path: Path
 ) -> None:
-    with started(screen, tmp_path, "surtitle") as app:
-        app.engine()
-        player = pulse.play(speech, sink=SINK)
-        until(lambda: "best of times" in kept_words(), "settled words in the transcript")
-        app.tell(signal.SIGKILL)
-        assert app.ends() == -signal.SIGKILL
+    with started(screen, tmp_path) as app:
+        app.is_in_state("Listening")
+        with playing(pulse, speech):
+            until(lambda: "best of times" in kept_words(), "settled words in the transcript")
+            app.tell(signal.SIGKILL)
+            assert app.ends() == -signal.SIGKILL
         app.leaves_nothing(within=3)
-        player.terminate()
-        player.wait(timeout=10)
     assert "best of times" in kept_words()
     assert not kept()[-1].closed, "the sentence was over: this test has proved nothing"
     with started(screen, tmp_path) as app:
@@ -166,18 +170,16 @@ def test_when_the_engine_is_killed_in_mid_sentence_no_word_is_lost_or_doubled(
     with started(screen, tmp_path) as app:
         app.is_in_state("Listening")
         engine = app.engine()
-        player = pulse.play(speech, sink=SINK)
-        app.shows("best of times")
-        os.kill(engine, signal.SIGKILL)
-        recovering = app.is_in_state("ended by itself. Trying again; nothing is lost")
-        assert app.engine(but=engine)
-        app.is_in_state("Captioning", after=recovering)
-        app.shows("age of wisdom")
-        app.shows("age of foolishness")
-        app.tell(signal.SIGTERM)
-        assert app.ends(within=8) == 0
-        player.terminate()
-        player.wait(timeout=10)
+        with playing(pulse, speech):
+            app.shows("best of times")
+            os.kill(engine, signal.SIGKILL)
+            recovering = app.is_in_state("ended by itself. Trying again; nothing is lost")
+            assert app.engine(but=engine)
+            app.is_in_state("Captioning", after=recovering)
+            app.shows("age of wisdom")
+            app.shows("age of foolishness")
+            app.tell(signal.SIGTERM)
+            assert app.ends(within=8) == 0
     words = kept_words()
     for phrase in ("best of times", "worst of times", "age of wisdom", "age of foolishness"):
         assert words.count(phrase) == 1, f"{phrase} in: {words}"

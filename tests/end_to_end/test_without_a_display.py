@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtGui import QImage
 
+from fakes.recording import plain
 from fakes.running import Running
-from fakes.speech import plain
 
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 

@@ -61,7 +61,7 @@ class ScriptedEngine:
         self._first = 0
         self._heard: int | None = None
         self._done = 0
-        """Utterances that have their final, or were over before this session began."""
+        """Up to here everything has its final, or is none of this session's business."""
         self._number = 1
         """Of the utterance that is going on."""
         self._finals = 0
@@ -131,7 +131,7 @@ class ScriptedEngine:
         events: list[EngineEvent] = []
         if chunk.start != self._heard:
             events += self._close()
-            self._first = chunk.start
+            self._first = self._done = chunk.start
             events.append(Progress(position=chunk.start))
         self._heard = chunk.end
         speaking = self._speaking(chunk.end)
@@ -155,7 +155,7 @@ class ScriptedEngine:
         return [*events, Progress(position=self._heard)]
 
     def _next(self) -> Spoken | None:
-        return self._speech[self._done] if self._done < len(self._speech) else None
+        return next((s for s in self._speech if s.end > self._done), None)
 
     def _speaking(self, position: int) -> Spoken | None:
         return next((s for s in self._speech if s.start < position < s.end), None)
@@ -180,10 +180,8 @@ class ScriptedEngine:
         ]
 
     def _final(self, spoken: Spoken, end: int) -> list[EngineEvent]:
-        self._done = max(self._done, self._speech.index(spoken) + 1)
+        self._done = end
         start = max(spoken.start, self._first)
-        if start >= end:
-            return []  # it was over before this session began
         text = " ".join(self._words(spoken, end))
         number, self._number = self._number, self._number + 1
         return [Final(utterance=number, text=text, start=start, end=end)]

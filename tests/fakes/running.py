@@ -86,8 +86,18 @@ class Running:
         return self._err.read_text(encoding="utf-8")
 
     def tell(self, number: signal.Signals) -> None:
-        """Send it a signal, and only it."""
+        """Send it a signal, and only it, and wait until it has taken it."""
         self.process.send_signal(number)
+
+        def taken() -> bool:
+            try:
+                status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
+            except OSError:  # that was its end
+                return True
+            pending = [int(line.split()[1], 16) for line in status.splitlines() if "Pnd:" in line]
+            return not any(signals >> (number - 1) & 1 for signals in pending)
+
+        until(taken, f"{number.name} to arrive")
 
     def ends(self, *, within: float = 20) -> int:
         """Wait for its end and return its exit code; fail if it does not end in time."""

@@ -69,5 +69,6 @@ def sound(
     """So many seconds of sound in blocks: all at once, or each when it has sounded."""
     if started:
         yield after, Started(format=MONO, name="Script")
-    for end in range(CHUNK_SAMPLES, seconds(length) + 1, CHUNK_SAMPLES):
-        yield after + (end / MONO.rate if live else 0.0), block()
+    for start in range(0, seconds(length), CHUNK_SAMPLES):
+        end = min(start + CHUNK_SAMPLES, seconds(length))
+        yield after + (end / MONO.rate if live else 0.0), block(end - start)
