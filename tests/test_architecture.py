@@ -118,13 +118,13 @@ RULES = (
         allowed=lambda it: it.part in ("", "core", part_of(it.importer)),
     ),
     Rule(
-        sentence="only app knows qasync",
-        parts=lambda part: part != "app",
+        sentence="only qt_loop knows qasync",
+        parts=lambda part: part != "qt_loop",
         allowed=lambda it: it.library != "qasync",
     ),
     Rule(
-        sentence="only ui and app know Qt",
-        parts=lambda part: part not in ("ui", "app"),
+        sentence="only ui and the loop know Qt",
+        parts=lambda part: part not in ("ui", "qt_loop"),
         allowed=lambda it: it.library not in ("PySide6", "shiboken6"),
     ),
     Rule(
@@ -191,7 +191,7 @@ def test_the_rules_catch(module: str, line: str) -> None:
             "surtitle.ui.a",
             "from PySide6.QtWidgets import QWidget\nfrom surtitle.core import health",
         ),
-        ("surtitle.app", "import qasync, PySide6.QtCore\nfrom surtitle.ui import overlay"),
+        ("surtitle.qt_loop", "import qasync, PySide6.QtCore\nfrom surtitle.ui import overlay"),
         ("surtitle.cli", "def f():\n    from surtitle import app"),
         ("surtitle.__main__", "from surtitle.cli import main"),
     ],

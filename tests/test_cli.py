@@ -310,7 +310,7 @@ def test_a_computer_without_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sounddevice: str, source: str, said: str
 ) -> None:
     (tmp_path / "sounddevice.py").write_text(sounddevice)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("PULSE_SERVER", "unix:/nowhere")
     done = surtitle("caption", source)
     assert (done.returncode, done.stdout) == (1, "")
@@ -326,7 +326,7 @@ def test_a_library_that_is_missing(
 ) -> None:
     absent = f"raise ModuleNotFoundError('No module named {library}', name='{library}')"
     (tmp_path / f"{library}.py").write_text(absent)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     done = surtitle(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert "surtitle doctor" in one_sentence(done)

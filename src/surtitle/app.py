@@ -1,20 +1,13 @@
-"""The desktop program: builds all parts, starts them from the inside out, stops them in order.
-
-The only module that knows qasync.
-"""
+"""The desktop program: builds all parts, starts them from the inside out, stops them in order."""
 
 import asyncio
 import os
 import random
 import signal
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-
-import qasync
-from PySide6.QtWidgets import QApplication
 
 from surtitle.audio.capture import open_source
 from surtitle.audio.devices import SOUND_SYSTEM, Device, Kind, choose, list_devices
@@ -27,6 +20,7 @@ from surtitle.core.placement import Place
 from surtitle.core.settings import Settings
 from surtitle.core.stability import Stability
 from surtitle.engines.on_device import OnDeviceEngine
+from surtitle.qt_loop import ask_for_display, run_in_qt
 from surtitle.storage.places import Places
 from surtitle.storage.session import Session
 from surtitle.storage.settings_file import SettingsFile
@@ -34,13 +28,12 @@ from surtitle.storage.state_file import StateFile
 from surtitle.storage.transcripts import TranscriptStore
 from surtitle.ui.commands import Commands, SourceChoice
 from surtitle.ui.controls import ControlWindow
-from surtitle.ui.face import Style
+from surtitle.ui.face import style_of
 from surtitle.ui.overlay import Overlay
 from surtitle.ui.tray import Tray, tray_available
-from surtitle.ui.window_system import WindowSystem, apply
-from surtitle.ui.window_system import choose as choose_window_system
+from surtitle.ui.window_system import WindowSystem
 
-__all__ = ["ask_for_display", "run", "run_in_qt", "style_of"]
+__all__ = ["run"]
 
 _TRY_AGAIN = 2.0
 """Seconds until a device that was lost is asked for again."""
@@ -61,36 +54,6 @@ def run() -> int:
             remedy="Use: surtitle caption system",
         )
     return run_in_qt(lambda: _Desktop(window_system).run())
-
-
-def ask_for_display() -> WindowSystem:
-    """Decide which window system Qt is to use. Call before anything of Qt."""
-    window_system = choose_window_system(os.environ, system=sys.platform)
-    apply(window_system, os.environ)
-    return window_system
-
-
-def run_in_qt(main: Callable[[], Coroutine[object, object, int]]) -> int:
-    """Run a coroutine in one loop with Qt. It ends when the coroutine does, not with a window."""
-    application = QApplication.instance() or QApplication(sys.argv[:1])
-    assert isinstance(application, QApplication)  # noqa: S101 - nobody here makes another kind
-    application.setApplicationName("surtitle")
-    application.setApplicationDisplayName("Surtitle")
-    application.setDesktopFileName("surtitle")
-    application.setQuitOnLastWindowClosed(False)
-    with qasync.QEventLoop(application) as loop:
-        return int(loop.run_until_complete(main()))
-
-
-def style_of(settings: Settings) -> Style:
-    """The look that the settings ask for."""
-    style = Style()
-    return replace(
-        style,
-        text_size=round(style.text_size * settings.captions_text_size / 100),
-        lines=settings.captions_lines,
-        plate_opacity=settings.captions_opacity / 100,
-    )
 
 
 class _Desktop:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from surtitle.core.errors import SurtitleError
+from surtitle.core.errors import OutputError, SurtitleError
 
 __all__ = ["main"]
 
@@ -22,6 +22,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SurtitleError as error:
         print(f"surtitle: {error}", file=sys.stderr)
         return error.exit_code
+    except ImportError as error:
+        # Only the first line: some libraries write an essay.
+        what = error.name or str(error).partition("\n")[0]
+        print(
+            f"surtitle: A library that this needs cannot be loaded ({what}). "
+            "See what is missing: surtitle doctor.",
+            file=sys.stderr,
+        )
+        return 1
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -108,7 +117,13 @@ def _caption(options: argparse.Namespace) -> int:
 def _devices(_options: argparse.Namespace) -> int:
     from surtitle.listening import describe_devices  # noqa: PLC0415 - as above
 
-    print(describe_devices())
+    devices = describe_devices()
+    try:
+        print(devices, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"The output cannot be written: {error.strerror}.") from error
     return 0
 
 

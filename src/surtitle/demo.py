@@ -8,7 +8,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from surtitle.app import ask_for_display, run_in_qt, style_of
 from surtitle.audio.files import MediaFile, Pace
 from surtitle.captioner import Captioner
 from surtitle.console import Console, StandardOutput
@@ -19,8 +18,10 @@ from surtitle.core.stability import Stability
 from surtitle.core.transcript import Form
 from surtitle.engines.models import PACKAGED, locate
 from surtitle.engines.on_device import OnDeviceEngine
+from surtitle.qt_loop import ask_for_display, run_in_qt
 from surtitle.storage.places import Places
 from surtitle.ui.commands import Commands
+from surtitle.ui.face import style_of
 from surtitle.ui.overlay import Overlay
 from surtitle.ui.window_system import WindowSystem
 

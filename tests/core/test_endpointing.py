@@ -3,9 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
-from surtitle.core.endpointing import Begin, End, Endpointer, Endpoint, Rules
+from surtitle.core.endpointing import Begin, End, Endpoint, Endpointer, Rules
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=20, deadline=None)
 
 WINDOW = 512
 SHORT = Rules(longest=4.0, search=1.0, pauses=((0.0, 0.6), (2.0, 0.3), (3.0, 0.16)))
@@ -19,23 +19,20 @@ def windows(runs: list[Run]) -> list[float]:
     return [p for p, seconds in runs for _ in range(round(seconds * SAMPLE_RATE / WINDOW))]
 
 
-def heard(
-    runs: list[Run], *, rules: Rules | None = None, position: int = 0, close: bool = True
-) -> list[Endpoint]:
+def heard(runs: list[Run], *, rules: Rules | None = None, position: int = 0) -> list[Endpoint]:
     endpointer = Endpointer(rules or Rules(), position=position)
     endpoints: list[Endpoint] = []
     for p in windows(runs):
         endpoints += endpointer.push(position, position + WINDOW, p)
         position += WINDOW
-    return endpoints + (endpointer.close() if close else [])
+    return endpoints + endpointer.close(position)
 
 
 def spans(endpoints: list[Endpoint]) -> list[tuple[float, float]]:
     """Beginnings and ends in seconds."""
     times = [e.start if isinstance(e, Begin) else e.end for e in endpoints]
     return [
-        (a / SAMPLE_RATE, b / SAMPLE_RATE)
-        for a, b in zip(times[::2], times[1::2], strict=True)
+        (a / SAMPLE_RATE, b / SAMPLE_RATE) for a, b in zip(times[::2], times[1::2], strict=True)
     ]
 
 

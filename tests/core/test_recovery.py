@@ -5,14 +5,12 @@ from hypothesis import strategies as st
 from surtitle.core.errors import Decision, EngineError
 from surtitle.core.recovery import Again, GiveUp, Judge, PassOver, Verdict
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 DELAYS = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
 
 
-def error(
-    decision: Decision = Decision.RETRY, *, retry_after: float | None = None
-) -> EngineError:
+def error(decision: Decision = Decision.RETRY, *, retry_after: float | None = None) -> EngineError:
     return EngineError("It broke.", decision=decision, retry_after=retry_after)
 
 

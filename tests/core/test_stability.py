@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.stability import Stability, WordStream, agreed_form, words_of
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 RULES = Stability(
     show_agreement=2, show_age=0.2, settle_agreement=4, settle_age=0.8, settle_anyway=3.0
@@ -275,9 +275,7 @@ def test_settled_text_only_grows_at_its_end(
 
 @quick
 @given(hypotheses=st.lists(st.tuples(VOCABULARY, st.integers(1, 8))), final=VOCABULARY)
-def test_white_space_is_one_space_or_none(
-    hypotheses: list[tuple[str, int]], final: str
-) -> None:
+def test_white_space_is_one_space_or_none(hypotheses: list[tuple[str, int]], final: str) -> None:
     stream, end = WordStream(RULES), 0
     for text, step in hypotheses:
         end += step * SAMPLE_RATE // 5

@@ -90,10 +90,9 @@ class Running:
         self.process.send_signal(number)
 
         def taken() -> bool:
-            try:
-                status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
-            except OSError:  # that was its end
+            if self.process.poll() is not None:  # that was its end
                 return True
+            status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
             pending = [int(line.split()[1], 16) for line in status.splitlines() if "Pnd:" in line]
             return not any(signals >> (number - 1) & 1 for signals in pending)
 

@@ -103,11 +103,12 @@ class Endpointer:
             return self._opened()
         return self._ended()
 
-    def close(self) -> list[Endpoint]:
-        """End what is open: the sound stops here."""
+    def close(self, end: int) -> list[Endpoint]:
+        """End what is open: the sound stops at sample `end`, less than a window further on."""
         if self._start is None:
             return []
-        return [self._end(self._position)]
+        self._position = end
+        return [self._end(end)]
 
     def _track(self, start: int, end: int, probability: float) -> None:
         rules = self._rules

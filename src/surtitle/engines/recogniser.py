@@ -100,7 +100,7 @@ class Recogniser:
         """End what is going on: no more sound comes."""
         if self._position is None:
             return
-        for endpoint in self._endpointer.close():
+        for endpoint in self._endpointer.close(self._position):
             yield from self._at(endpoint)
         yield Progress(position=self._position)
 

@@ -93,8 +93,12 @@ class OutputFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close()
+        if kind is not None and self._regular and not self._kept:
+            # An empty file would only be in the way of the next attempt.
+            with contextlib.suppress(OSError):
+                self._path.unlink()
 
     def _cut(self) -> None:
         """Take half-written text off the end; if that fails too, it stays."""

@@ -4,7 +4,7 @@ Knows no window; it is given a size and a painter. The colours keep a contrast
 of 7:1 over the worst background that can show through the plate, which is white.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import (
@@ -22,9 +22,10 @@ from PySide6.QtGui import (
 
 from surtitle.core.health import Look, Status
 from surtitle.core.layout import Screen, ScreenLine
+from surtitle.core.settings import Settings
 from surtitle.ui.resources import icon_name, pixmap
 
-__all__ = ["Face", "Style", "provenance"]
+__all__ = ["Face", "Style", "provenance", "style_of"]
 
 _LINE_HEIGHT = 1.25
 _SIDE = 18.0
@@ -51,6 +52,17 @@ class Style:
     warning: str = "#ffd166"
     plate: str = "#080808"
     plate_opacity: float = 0.8
+
+
+def style_of(settings: Settings) -> Style:
+    """The look that the settings ask for."""
+    style = Style()
+    return replace(
+        style,
+        text_size=round(style.text_size * settings.captions_text_size / 100),
+        lines=settings.captions_lines,
+        plate_opacity=settings.captions_opacity / 100,
+    )
 
 
 class Face:

@@ -7,7 +7,7 @@ changes: `text` (the caption lines) and `status` (what the status line says).
 import json
 import sys
 
-from surtitle.app import ask_for_display
+from surtitle.qt_loop import ask_for_display
 
 ask_for_display()
 
