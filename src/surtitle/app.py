@@ -4,18 +4,25 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from surtitle.audio.capture import open_source
-from surtitle.audio.devices import SOUND_SYSTEM, Device, Kind, choose, list_devices
-from surtitle.captioner import Captioner
+from surtitle.audio.devices import (
+    SOUND_SYSTEM,
+    Device,
+    Kind,
+    SoundSystem,
+    choose,
+    list_devices,
+)
+from surtitle.captioner import Captioner, Engine
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Captions, Passage, Snapshot
 from surtitle.core.errors import Decision, SurtitleError
-from surtitle.core.health import State, Status
+from surtitle.core.health import Look, State, Status
 from surtitle.core.placement import Place
 from surtitle.core.settings import Settings
 from surtitle.core.stability import Stability
@@ -33,7 +40,7 @@ from surtitle.ui.overlay import Overlay
 from surtitle.ui.tray import Tray, tray_available
 from surtitle.ui.window_system import WindowSystem
 
-__all__ = ["run"]
+__all__ = ["Desktop", "run"]
 
 _TRY_AGAIN = 2.0
 """Seconds until a device that was lost is asked for again."""
@@ -43,6 +50,8 @@ _KEEP_WITHIN = 3.0
 """Seconds that the transcript may take to reach the disk when the program ends."""
 _NOTICE = 6.0
 """Seconds that a notice stands in the status line."""
+_SOUND_WITHIN = 2.0
+"""Seconds that a call into the sound libraries may take to end when the program ends."""
 
 
 def run() -> int:
@@ -53,13 +62,30 @@ def run() -> int:
             "There is no display for the caption window.",
             remedy="Use: surtitle caption system",
         )
-    return run_in_qt(lambda: _Desktop(window_system).run())
+    return run_in_qt(lambda: Desktop(window_system).run())
 
 
-class _Desktop:
-    """Everything the program has while it runs. Is its own audience."""
+class Desktop:
+    """Everything the program has while it runs. Is its own audience.
 
-    def __init__(self, window_system: WindowSystem) -> None:
+    Args:
+        window_system: What `ask_for_display` decided.
+        make_engine: Makes an engine session.
+        system: What to list and capture devices through.
+        try_again: Seconds until a device that was lost is asked for again.
+    """
+
+    def __init__(
+        self,
+        window_system: WindowSystem,
+        *,
+        make_engine: Callable[[], Engine] = OnDeviceEngine,
+        system: SoundSystem = SOUND_SYSTEM,
+        try_again: float = _TRY_AGAIN,
+    ) -> None:
+        self._make_engine = make_engine
+        self._system = system
+        self._try_again = try_again
         places = Places.find(os.environ)
         self._settings_file = SettingsFile(places.settings)
         self._settings, problems = self._settings_file.read()
@@ -75,14 +101,15 @@ class _Desktop:
         self._captions = Captions(Stability.of(self._settings.captions_steadiness))
         self._session: Session | None = None
         self._began = 0.0
+        self._position = 0
         self._captioner: Captioner | None = None
         self._listening: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
-        self._status = self._commands.status
+        self._status = self._shown = self._commands.status
         self._notice = ""
-        self._notice_until = 0.0
+        self._notice_over: asyncio.TimerHandle | None = None
         self._first_notices = [str(problem) for problem in problems] + [window_system.notice]
 
     async def run(self) -> int:
@@ -106,9 +133,10 @@ class _Desktop:
             async with self._changing:
                 await self._stop()
             await self._end_transcript()
-            SOUND_SYSTEM.control.stop()
+            await self._end_sound()
             presence.hide()
             self._overlay.hide()
+            self._forget_notice()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -121,20 +149,43 @@ class _Desktop:
         self._overlay.show_snapshot(snapshot)
 
     def status(self, status: Status) -> None:
-        """Show the state of things; a notice stands in place of its words for a while."""
-        if self._notice and asyncio.get_running_loop().time() < self._notice_until:
-            status = replace(status, message=self._notice)
-        if replace(status, level=0.0) != replace(self._status, level=0.0):
-            self._overlay.show_status(status)
-            self._commands.show_status(status)
+        """Show the state of things."""
         self._status = status
+        self._show_status()
 
     def notice(self, text: str) -> None:
         """Say something that stops nothing."""
         if text:
+            self._forget_notice()
             self._notice = text
-            self._notice_until = asyncio.get_running_loop().time() + _NOTICE
-            self.status(self._status)
+            self._show_status()
+
+    def _show_status(self) -> None:
+        """Show the status; a notice stands in place of its words for a while.
+
+        What is wrong and what to do about it stands above any notice, which then waits.
+        """
+        status = self._status
+        if self._notice and status.look is not Look.FAILED:
+            status = replace(status, message=self._notice)
+            if self._notice_over is None:
+                loop = asyncio.get_running_loop()
+                self._notice_over = loop.call_later(_NOTICE, self._end_notice)
+        status = replace(status, level=0.0, behind=0.0)  # neither is shown
+        if status != self._shown:
+            self._shown = status
+            self._overlay.show_status(status)
+            self._commands.show_status(status)
+
+    def _end_notice(self) -> None:
+        self._forget_notice()
+        self._show_status()
+
+    def _forget_notice(self) -> None:
+        self._notice = ""
+        if self._notice_over is not None:
+            self._notice_over.cancel()
+            self._notice_over = None
 
     # -- wishes --------------------------------------------------------------------
 
@@ -207,10 +258,12 @@ class _Desktop:
             try:
                 await self._caption_once()
             except SurtitleError as error:
-                self._show_state(State.FAILED, error.message, error.remedy)
                 if error.decision is not Decision.RETRY:
+                    self._show_state(State.FAILED, error.message, error.remedy)
                     return
-                await asyncio.sleep(error.retry_after or _TRY_AGAIN)
+                # Not as failed for good: what the user can do is to pause, not to start.
+                self._show_state(State.RECOVERING, error.message, error.remedy)
+                await asyncio.sleep(error.retry_after or self._try_again)
             except Exception as error:  # noqa: BLE001 - a fault of ours must not look like silence
                 self._show_state(
                     State.FAILED,
@@ -224,25 +277,27 @@ class _Desktop:
     async def _caption_once(self) -> None:
         settings = self._settings
         kind = Kind(settings.audio_source)
-        devices = await list_devices()
+        devices = await list_devices(system=self._system)
         self._commands.show_sources(_choices(devices, settings))
         device = choose(devices, kind, settings.audio_device or None)
-        source = open_source(device, follow_default=not settings.audio_device)
+        source = open_source(device, follow_default=not settings.audio_device, system=self._system)
         loop = asyncio.get_running_loop()
         self._captioner = Captioner(
             source,
-            OnDeviceEngine,
+            self._make_engine,
             self._captions,
             self,
             chance=random.random,
             keeper=self._transcript(source.name),
-            # One clock for the session: what is said after a pause has its true time.
-            origin=int((loop.time() - self._began) * SAMPLE_RATE),
+            # One clock for the session: what is said after a pause has its true time,
+            # but not one that has been given out already, by a device that runs fast.
+            origin=max(int((loop.time() - self._began) * SAMPLE_RATE), self._position),
             microphone=kind is Kind.MIC,
         )
         try:
             await self._captioner.run()
         finally:
+            self._position = self._captioner.position
             self._captioner = None
 
     def _show_state(self, state: State, message: str, remedy: str = "") -> None:
@@ -262,13 +317,19 @@ class _Desktop:
                     loop.call_soon_threadsafe(self.notice, str(error))
 
             self._session = self._store.begin_session(
-                datetime.now(UTC).astimezone() - age, source, OnDeviceEngine().name, tell
+                datetime.now(UTC).astimezone() - age, source, self._make_engine().name, tell
             )
         return self._session
 
     async def _end_transcript(self) -> None:
         if self._session is not None:
             await asyncio.to_thread(self._session.close, _KEEP_WITHIN)
+
+    async def _end_sound(self) -> None:
+        """Wait for a call into the sound libraries to end: not all survive the end in it."""
+        with suppress(TimeoutError):  # it hangs, and is left behind
+            await self._system.control.run(lambda: None, limit=_SOUND_WITHIN)
+        self._system.control.stop()
 
 
 def _choices(devices: Sequence[Device], settings: Settings) -> list[SourceChoice]:

@@ -23,13 +23,12 @@ from surtitle.core.audio import (
     SourceEvent,
     Started,
 )
+from surtitle.core.backlog import Backlog
 from surtitle.core.captions import Captions, Passage, Snapshot
 from surtitle.core.errors import Decision, EngineError, SourceError, SurtitleError
-from surtitle.core.gaps import Gaps
 from surtitle.core.health import Health, Status
 from surtitle.core.intake import SILENCE, Intake
 from surtitle.core.recovery import GiveUp, Judge, PassOver
-from surtitle.core.replay import ReplayBuffer
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 from surtitle.core.transcript import Entry
 
@@ -152,17 +151,9 @@ class Captioner:
         self._origin = origin
         self._judge = Judge(patience=patience)
         self._microphone = microphone
-        self._buffer = ReplayBuffer(bound=buffer)
-        self._gaps = Gaps()
+        self._backlog = Backlog(origin=origin, bound=buffer)
         self._intake: Intake | None = None
         self._level = SILENCE
-        self._settled = origin
-        """Everything before this has its text, or a gap mark."""
-        self._heard = origin
-        self._reached = origin
-        """How far the engine has come by its own account."""
-        self._handed = origin
-        """How far sound has been handed to any engine session."""
         self._fed = False
         """The engine session has been given sound."""
         self._finishing = False
@@ -259,7 +250,7 @@ class Captioner:
             case Gap(frames=frames) if self._intake is not None:
                 chunks, (start, end) = self._intake.skip(frames)
                 # Noted first: whoever gives up meanwhile must know of it.
-                self._gaps.add(start + self._origin, end + self._origin)
+                self._backlog.lose(start + self._origin, end + self._origin)
                 await self._store(chunks, health)
             case Moved(name=name):
                 health.source = name
@@ -277,10 +268,9 @@ class Captioner:
             self._level = chunk.level
             health.frames(now, level=chunk.level)
             placed = replace(chunk, start=chunk.start + self._origin) if self._origin else chunk
-            if (lost := self._buffer.put(placed)) is not None:
-                self._gaps.add(*lost)
+            self._backlog.put(placed)
             self._changed.set()
-        while self._buffer.waiting > _FILE_AHEAD and not self._source.live:
+        while self._backlog.waiting > _FILE_AHEAD and not self._source.live:
             if self._stopping.is_set():
                 break
             self._waits = True
@@ -311,16 +301,20 @@ class Captioner:
             engine = self._make_engine()
 
     @property
+    def _enough(self) -> bool:
+        """Whether only what an engine has had before is to be captioned: a file was stopped."""
+        return self._stopping.is_set() and not self._source.live
+
+    @property
     def _wanted_until(self) -> int:
         """How far the sound is to be captioned, as far as it has come in."""
-        unwanted = self._stopping.is_set() and not self._source.live
-        return self._handed if unwanted else self.position
+        return self._backlog.handed if self._enough else self.position
 
     @property
     def _all_done(self) -> bool:
         """Whether no session is needed any more, even if the last one broke."""
-        over = self._source_ended or (self._stopping.is_set() and not self._source.live)
-        return over and self._settled >= self._wanted_until
+        over = self._source_ended or self._enough
+        return over and self._backlog.settled >= self._wanted_until
 
     def _after(self, error: EngineError, health: Health) -> float:
         """Prepare for the next session. Gives the seconds to wait for it; raises if there is none.
@@ -334,11 +328,9 @@ class Captioner:
             raise error
         health.broken(error)
         self._audience.status(health.status(asyncio.get_running_loop().time()))
-        if isinstance(verdict, PassOver) and (lost := self._buffer.skip()) is not None:
-            self._gaps.add(max(self._settled, lost[0]), lost[1])
-            self._settled = lost[1]
-        self._buffer.rewind(self._settled)
-        self._heard = self._reached = self._settled
+        if isinstance(verdict, PassOver):
+            self._backlog.pass_over()
+        self._backlog.rewind()
         return verdict.delay
 
     async def _session(self, engine: Engine, health: Health) -> None:
@@ -361,15 +353,12 @@ class Captioner:
 
     async def _feed(self, engine: Engine) -> None:
         while True:
-            # Of a file that is not wanted any more, only what the engine had before.
-            enough = self._stopping.is_set() and not self._source.live
-            chunk = self._buffer.take()
-            if chunk is not None and not (enough and chunk.start >= self._handed):
+            chunk = self._backlog.take(fresh=not self._enough)
+            if chunk is not None:
                 self._changed.set()  # a file may go on reading
-                self._fed = True
-                self._handed = max(self._handed, chunk.end)
                 await engine.feed(chunk)
-            elif self._source_ended or enough:
+                self._fed = True
+            elif self._source_ended or self._enough:
                 self._finishing = True
                 await engine.finish()
                 return
@@ -386,18 +375,18 @@ class Captioner:
         """The engine has been given everything: it may take its time only while it gets on."""
         before = -1
         while not listener.done():
-            if self._reached == before:
+            if self._backlog.reached == before:
                 raise EngineError("The last words did not come in time.", decision=Decision.RETRY)
-            before = self._reached
+            before = self._backlog.reached
             await asyncio.wait((listener,), timeout=_DRAIN_WITHIN)
 
     def _hear(self, event: EngineEvent, health: Health) -> None:
         now = asyncio.get_running_loop().time()
         position = event.position if isinstance(event, Progress) else event.end
-        self._reached = max(self._reached, min(position, self._handed))
+        self._backlog.reach(position)
         match event:
             case Partial() | Final():
-                self._mark(self._gaps.due(event.start))
+                self._mark_gaps(event.start)
                 changed = self._captions.apply(event)
                 if changed:
                     health.text(now)
@@ -405,8 +394,7 @@ class Captioner:
                 if isinstance(event, Final):
                     # Its words stand. Were it heard again, they would be there twice.
                     self._settle(event.end, health)
-            case Voice(end=end, probability=probability):
-                self._heard = end
+            case Voice(probability=probability):
                 health.voice(now, probability)
             case Progress():
                 self._settle(position, health)
@@ -415,26 +403,25 @@ class Captioner:
         """Everything before `position` is done with."""
         # A session that says where it begins has done nothing yet: only what is new counts,
         # or sound that breaks the engine each time would be tried for ever.
-        if position > self._settled:
-            self._settled = position
-            self._buffer.release(position)
+        if self._backlog.settle(position):
             self._judge.progress()
             health.progress()
-        self._mark(self._gaps.due(position))
+        self._mark_gaps(position)
 
-    def _mark(self, gaps: list[tuple[int, int]]) -> None:
-        for start, end in gaps:
-            self._settled = max(self._settled, end)
+    def _mark_gaps(self, position: int | None) -> None:
+        """Mark the gaps that the text has come to; all of them if it ends."""
+        for start, end in self._backlog.due(position):
             self._publish(self._captions.gap(start, end))
 
     def _wind_up(self, health: Health, *, complete: bool) -> None:
         """Close what is open; what was not recognised is lost, and says so."""
         if not complete:
-            self._gaps.add(self._settled, self._wanted_until)
+            self._backlog.lose(self._backlog.settled, self._wanted_until)
         self._publish(self._captions.ended())
-        self._mark(self._gaps.due(None))
+        self._mark_gaps(None)
         if self._lost is not None and complete:
             health.failed(self._lost)
+        health.behind(0.0)
         health.ended()
         self._audience.status(health.status(asyncio.get_running_loop().time()))
 
@@ -452,7 +439,7 @@ class Captioner:
         while True:
             if self._waits or self._source_ended:
                 health.frames(loop.time(), level=self._level)  # nothing is missing
-            health.behind(max(0, self.position - max(self._heard, self._settled)) / SAMPLE_RATE)
+            health.behind(max(0, self.position - self._backlog.reached) / SAMPLE_RATE)
             self._audience.status(health.status(loop.time()))
             await asyncio.sleep(_STATUS_EVERY)
 

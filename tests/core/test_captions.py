@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Captions, Passage, Snapshot
 from surtitle.core.speech import Final, Partial
-from surtitle.core.stability import Stability
+from surtitle.core.stability import Enough, Stability
 
 quick = settings(max_examples=30, deadline=None)
 
-RULES = Stability(
-    show_agreement=2, show_age=0.2, settle_agreement=3, settle_age=0.5, settle_anyway=3.0
-)
+RULES = Stability(show=(Enough(2, 0.2),), settle=(Enough(3, 0.5), Enough(1, 3.0)))
 STEP = SAMPLE_RATE // 5
 """Sound between two hypotheses."""
 
@@ -152,6 +150,14 @@ def test_a_partial_replaces_and_a_final_ends() -> None:
             ],
             ["a b c d", "e f"],
             id="what lies behind the replay is new, whatever the replay left out",
+        ),
+        pytest.param(
+            [
+                partial(3, "a b c d ", step=5, stable=8),
+                *(None, partial(1, "a b", step=2), final(2, "c d e", start=2, step=6)),
+            ],
+            ["a b c d", "e"],
+            id="a new session ends it without a final",
         ),
         pytest.param(
             [
@@ -376,7 +382,11 @@ def session(script: Sequence[str], begin: int, cuts: Sequence[int]) -> Iterator[
 
 
 SCRIPTS = st.lists(st.sampled_from(["the", "no", "a", "word"]), min_size=1, max_size=14)
-CUTS = st.lists(st.integers(1, 28).map(lambda half_words: half_words * WORD // 2), max_size=8)
+CUTS: st.SearchStrategy[Sequence[int]] = st.one_of(
+    st.just(()),
+    st.integers(WORD // 2, 4 * WORD).map(lambda every: range(every, 14 * WORD, every)),
+    st.lists(st.integers(1, 14 * WORD), max_size=5),
+)
 BREAKS = st.lists(st.tuples(CUTS, st.integers(3, 20)), max_size=3)
 
 
@@ -410,7 +420,7 @@ def replayed(
 @settings(max_examples=70, deadline=None)
 @given(SCRIPTS, BREAKS, CUTS)
 def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
-    script: list[str], broken: list[tuple[list[int], int]], cuts: list[int]
+    script: list[str], broken: list[tuple[Sequence[int], int]], cuts: Sequence[int]
 ) -> None:
     assert replayed(script, [*broken, (cuts, 0)]) == " ".join(script)
 
@@ -418,7 +428,7 @@ def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
 @quick
 @given(SCRIPTS, CUTS, st.sets(st.integers(0, 60)))
 def test_the_text_does_not_depend_on_how_often_the_engine_tells(
-    script: list[str], cuts: list[int], dropped: set[int]
+    script: list[str], cuts: Sequence[int], dropped: set[int]
 ) -> None:
     whole = replayed(script, [(cuts, 0)])
     assert replayed(script, [(cuts, 0)], wanted=lambda e: e.end // STEP not in dropped) == whole

@@ -56,7 +56,7 @@ def test_likeness_is_a_share(one: str, other: str) -> None:
         pytest.param(["The cat.", "the cat sat on"], True, id="came back and went on"),
         pytest.param(["cat", "cat"], False, id="one word may come back by chance"),
         pytest.param(["cat", "cat", "cat sat"], True, id="but not twice"),
-        pytest.param(["the cat sa", "the cat sat"], True, id="a word cut short"),
+        pytest.param(["a b c d", "a b x y"], True, id="the last word may be cut short"),
         pytest.param(["a b c d", "e f g h"], False, id="another answer"),
         pytest.param(["a b c d", "a x y z"], False, id="little came back"),
         pytest.param(["", ""], False, id="no words"),

@@ -103,6 +103,12 @@ def test_the_cut_is_not_further_back_than_allowed() -> None:
     assert first[1] >= 10.0 - 2.0 - 0.04
 
 
+def test_the_cut_leaves_a_first_half_that_is_worth_something() -> None:
+    rules = Rules(longest=4.0, search=9.0)
+    (first, _) = spans(heard([(0.9, 1), (0.51, 0.1), (0.9, 5)], rules=rules))
+    assert first[1] > 2.0
+
+
 def test_speech_is_counted_on_its_own_side_of_the_cut() -> None:
     ends = [e for e in heard([(0.9, 16.5), (0.6, 0.1), (0.9, 5)]) if isinstance(e, End)]
     assert [e.voiced for e in ends] == pytest.approx([16.55, 5.05], abs=0.06)

@@ -314,8 +314,13 @@ def test_settling_what_is_shown_moves_nothing(
     text: str, data: st.DataObject, width: int, measure: Measure
 ) -> None:
     layout = Layout()
-    # What is read as one character settles as one.
-    ends = [0, *accumulate(map(len, clusters(text)))]
+    # Captions settle whole words, and a hyphen ends none.
+    ends = [
+        end
+        for end in (0, *accumulate(map(len, clusters(text))))
+        if text[end : end + 1].isspace()
+        or any("\u3040" <= c <= "\u9fff" for c in text[end - 1 : end + 1])
+    ] or [0]
     cuts = sorted(data.draw(st.lists(st.sampled_from(ends), max_size=5)))
     first: dict[int, str] | None = None
     for revision, cut in enumerate([0, *cuts, len(text)]):

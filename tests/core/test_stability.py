@@ -3,13 +3,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
-from surtitle.core.stability import Stability, WordStream, agreed_form, words_of
+from surtitle.core.stability import Enough, Stability, WordStream, agreed_form, words_of
 
 quick = settings(max_examples=30, deadline=None)
 
-RULES = Stability(
-    show_agreement=2, show_age=0.2, settle_agreement=4, settle_age=0.8, settle_anyway=3.0
-)
+RULES = Stability(show=(Enough(2, 0.2),), settle=(Enough(4, 0.8), Enough(1, 3.0)))
 
 
 def at(seconds: float) -> int:
@@ -75,8 +73,12 @@ def test_case_and_punctuation_do_not_matter(one: str, other: str, agree: bool) -
 )
 def test_steadier_asks_for_more_agreement(steadiness: float, show: int, settle: int) -> None:
     rules = Stability.of(steadiness)
-    assert (rules.show_agreement, rules.settle_agreement) == (show, settle)
-    assert rules.show_age < rules.settle_age < rules.settle_anyway
+    assert (rules.show[0].agreed, rules.settle[0].agreed) == (show, settle)
+    # The longer something is agreed on, the fewer times it has to be.
+    for rule in (rules.show, rules.settle):
+        assert list(rule) == sorted(rule, key=lambda enough: (-enough.agreed, enough.age))
+    assert rules.show[0].age < rules.settle[0].age
+    assert rules.settle[-1].agreed == 1
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,11 @@ def test_a_hypothesis_that_strays_once_changes_nothing_on_screen(stray: str) -> 
 def test_what_is_agreed_on_takes_the_place_of_what_was_shown() -> None:
     stream = heard((0.5, "ice cream"), (0.8, "ice cream"), (1.0, "I scream"), (1.2, "I scream"))
     assert read(stream) == ("", "I scream")
+
+
+def test_what_stood_behind_what_was_replaced_goes_with_it() -> None:
+    stream = heard((0.5, "ice cream"), (0.8, "ice cream"), (1.0, "I scream"), (1.2, "I shout"))
+    assert read(stream) == ("", "I")
 
 
 def test_words_after_a_change_keep_their_standing() -> None:

@@ -86,7 +86,7 @@ def test_standard_input_that_ends_in_mid_sentence_is_captioned_to_the_last_word(
         with Speaker(program, raw_recording(seconds=20)):
             until(lambda: "best of times" in heard(program), "the first words")
             until(lambda: "it was the" in heard(program).partition("times")[2], "a new sentence")
-        assert program.ends() == 0
+        program.ends(0)
         program.leaves_nothing()
         assert program.complained == ""
         finals = [each for each in records(program.said) if each["type"] == "final"]
@@ -104,7 +104,7 @@ def test_interrupted_in_mid_sentence_it_leaves_the_words_so_far_in_a_sound_file(
     with captioning(tmp_path, speech, *REAL_TIME, "--output", str(output)) as program:
         until(lambda: "best of times" in kept_words(), "settled words")
         program.tell(signal.SIGINT)
-        assert program.ends(within=10) == 130
+        program.ends(130, within=10)
         program.leaves_nothing()
         assert program.complained == ""
     cues = list(pysubs2.load(str(output)))
@@ -121,7 +121,7 @@ def test_interrupted_twice_it_quits_at_once(tmp_path: Path, speech: str) -> None
         os.kill(program.engine(), signal.SIGSTOP)
         program.tell(signal.SIGINT)
         program.tell(signal.SIGINT)
-        assert program.ends(within=5) == 130
+        program.ends(130, within=5)
         program.leaves_nothing()
         assert program.complained == ""
 
@@ -130,7 +130,7 @@ def test_killed_it_leaves_whole_lines(tmp_path: Path, speech: str) -> None:
     with captioning(tmp_path, speech, *REAL_TIME, "--format", "json") as program:
         until(lambda: "best of times" in heard(program), "the first words")
         program.tell(signal.SIGKILL)
-        assert program.ends() == -signal.SIGKILL
+        program.ends(-signal.SIGKILL)
         program.leaves_nothing(within=3)
         assert program.said.endswith("\n")
         assert all("type" in json.loads(line) for line in program.said.splitlines())

@@ -22,8 +22,14 @@ LIMIT = 30.0
 """Seconds after which a test that waits has failed."""
 
 
-def engine(*behaviour: str, **limits: float) -> OnDeviceEngine:
-    return OnDeviceEngine(command=[sys.executable, str(PROGRAM), *behaviour], **limits)
+def engine(
+    *behaviour: str, ready_within: float = LIMIT, answer_within: float = LIMIT
+) -> OnDeviceEngine:
+    return OnDeviceEngine(
+        command=[sys.executable, str(PROGRAM), *behaviour],
+        ready_within=ready_within,
+        answer_within=answer_within,
+    )
 
 
 def chunk(number: int) -> Chunk:
@@ -45,14 +51,21 @@ def gone(pid: int) -> bool:
     return False
 
 
+async def ended(pid: int) -> None:
+    while not gone(pid):  # noqa: ASYNC110 - nothing tells the end of a process that is not ours
+        await asyncio.sleep(0.01)
+
+
 def with_engine(
-    use: Callable[[OnDeviceEngine], Awaitable[None]], *behaviour: str, **limits: float
+    use: Callable[[OnDeviceEngine], Awaitable[None]],
+    *behaviour: str,
+    answer_within: float = LIMIT,
 ) -> None:
     """Start a stand-in, use it, stop it, and see that nothing is left."""
 
     async def main() -> None:
         threads = set(threading.enumerate())
-        running = engine(*behaviour, **limits)
+        running = engine(*behaviour, answer_within=answer_within)
         async with asyncio.timeout(LIMIT):
             try:
                 await running.start()
@@ -293,8 +306,7 @@ def test_a_stop_that_is_cancelled_still_ends_the_process() -> None:
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
         async with asyncio.timeout(LIMIT):
-            while not gone(pid):
-                await asyncio.sleep(0.01)
+            await ended(pid)
 
     asyncio.run(main())
 
@@ -303,7 +315,6 @@ def test_the_process_ends_when_the_program_is_gone() -> None:
     async def use(running: OnDeviceEngine) -> None:
         pid = child(running)
         running._outgoing.put(None)  # its standard input closes, as it would then
-        while not gone(pid):
-            await asyncio.sleep(0.01)
+        await ended(pid)
 
     with_engine(use, "talks")

@@ -34,6 +34,8 @@ class Plan:
     feed_breaks_at: int | None = None
     ends_at: int | None = None
     """It ends as if all were well."""
+    silent_progress: bool = False
+    """It never says how far it has come, as some servers do not."""
     never_done: bool = False
     babbles: bool = False
     """When all is heard it repeats itself for ever."""
@@ -99,6 +101,8 @@ class ScriptedEngine:
             if plan.ends_at is not None and chunk.end > plan.ends_at:
                 return
             for event in self._hear(chunk):
+                if plan.silent_progress and isinstance(event, Progress):
+                    continue
                 yield event
                 self._finals += isinstance(event, Final)
                 if self._finals == plan.breaks_after_finals:

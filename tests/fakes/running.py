@@ -13,6 +13,7 @@ from typing import IO, Self
 __all__ = ["Running", "until"]
 
 _ENGINE = "surtitle.engines.worker"
+_FAULTS = {"PYTHONFAULTHANDLER": "1"}
 
 
 def until(condition: Callable[[], bool], what: str, *, seconds: float = 20) -> None:
@@ -51,7 +52,8 @@ class Running:
                 stdin=subprocess.PIPE if open_input else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=None if environment is None else dict(environment),
+                # A crash of a library says where it was.
+                env={**(os.environ if environment is None else environment), **_FAULTS},
                 start_new_session=True,
             )
 
@@ -98,13 +100,13 @@ class Running:
 
         until(taken, f"{number.name} to arrive")
 
-    def ends(self, *, within: float = 20) -> int:
-        """Wait for its end and return its exit code; fail if it does not end in time."""
+    def ends(self, code: int, *, within: float = 20) -> None:
+        """Wait for its end; fail if it does not end in time, or with another exit code."""
         try:
-            return self.process.wait(timeout=within)
+            found: int | str = self.process.wait(timeout=within)
         except subprocess.TimeoutExpired:
-            message = f"did not end within {within} s; it said: {self.said}{self.complained}"
-            raise AssertionError(message) from None
+            found = f"no end within {within} s"
+        assert found == code, f"{self.said[-2000:]}\n{self.complained[-4000:]}"
 
     def processes(self, of: str = "") -> list[int]:
         """Return the live processes of its session with `of` in their command line."""

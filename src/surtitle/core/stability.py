@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 from surtitle.core.audio import SAMPLE_RATE
 
-__all__ = ["Stability", "WordStream", "agreed_form", "words_of"]
+__all__ = ["Enough", "Stability", "WordStream", "agreed_form", "words_of"]
 
 _SOONER, _STEADIER = 1 / 3, 2 / 3
 """Where on the scale from sooner to steadier the three sets of rules meet."""
@@ -47,30 +47,40 @@ def agreed_form(word: str) -> str:
     return bare or word.strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """So many successive hypotheses that agree, over at least so many seconds of sound."""
+
+    agreed: int
+    age: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """How sure is sure enough. Ages are seconds of sound."""
+    """How sure is sure enough. Of several rules one that holds will do.
 
-    show_agreement: int
-    """So many successive hypotheses must have a word before it is shown."""
-    show_age: float
-    """And so much sound must have been heard since the first of them."""
-    settle_agreement: int
-    settle_age: float
-    settle_anyway: float
-    """At this age the present word is settled, agreed on or not."""
+    A fast computer asks its model often and reaches the number first; where the
+    hypotheses are further apart, fewer of them say as much.
+    """
+
+    show: tuple[Enough, ...]
+    settle: tuple[Enough, ...]
 
     @classmethod
     def of(cls, steadiness: float) -> "Stability":
         """The rules for a setting from 0 (sooner) to 1 (steadier)."""
-        sooner = steadiness < _SOONER
-        steadier = steadiness > _STEADIER
+        if steadiness < _SOONER:
+            return cls(
+                show=(Enough(2, 0.15),), settle=(Enough(4, 0.7), Enough(3, 1.0), Enough(1, 2.5))
+            )
+        if steadiness > _STEADIER:
+            return cls(
+                show=(Enough(5, 0.5), Enough(3, 1.0)),
+                settle=(Enough(6, 1.2), Enough(4, 1.6), Enough(1, 3.0)),
+            )
         return cls(
-            show_agreement=2 if sooner else 5 if steadier else 3,
-            show_age=0.15 if sooner else 0.5 if steadier else 0.3,
-            settle_agreement=4 if sooner else 6 if steadier else 5,
-            settle_age=0.7 if sooner else 1.2 if steadier else 0.8,
-            settle_anyway=3.0,
+            show=(Enough(3, 0.3), Enough(2, 0.5)),
+            settle=(Enough(5, 0.8), Enough(3, 1.2), Enough(1, 2.5)),
         )
 
 
@@ -80,6 +90,11 @@ class _Candidate:
     form: str
     first_heard: int
     agreed: int
+
+    def is_sure(self, rules: tuple[Enough, ...], *, end: int) -> bool:
+        """Whether one of the rules holds, given the sound up to sample `end`."""
+        age = (end - self.first_heard) / SAMPLE_RATE
+        return any(self.agreed >= rule.agreed and age >= rule.age for rule in rules)
 
 
 class WordStream:
@@ -181,12 +196,9 @@ class WordStream:
         self._candidates = after
 
     def _settle(self, promised: int, *, end: int) -> None:
-        rules = self._rules
         count = 0
         for number, candidate in enumerate(self._candidates):
-            age = (end - candidate.first_heard) / SAMPLE_RATE
-            sure = candidate.agreed >= rules.settle_agreement and age >= rules.settle_age
-            if not (sure or age >= rules.settle_anyway or number < promised):
+            if number >= promised and not candidate.is_sure(self._rules.settle, end=end):
                 break
             count += 1
         if not count:
@@ -196,11 +208,9 @@ class WordStream:
         del self._shown[:count]
 
     def _show(self, *, end: int) -> None:
-        rules = self._rules
         sure = 0
         for candidate in self._candidates:
-            age = (end - candidate.first_heard) / SAMPLE_RATE
-            if candidate.agreed < rules.show_agreement or age < rules.show_age:
+            if not candidate.is_sure(self._rules.show, end=end):
                 break
             sure += 1
         fresh = [candidate.word for candidate in self._candidates[:sure]]

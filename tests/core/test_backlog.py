@@ -1,0 +1,152 @@
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surtitle.core.audio import Chunk
+from surtitle.core.backlog import Backlog
+
+SECOND = 16_000
+
+
+def chunk(start: int, samples: int = 10) -> Chunk:
+    return Chunk(start=start, pcm=bytes(2 * samples), level=-120.0)
+
+
+def filled(chunks: int, *, origin: int = 0, bound: float = 600.0) -> Backlog:
+    backlog = Backlog(origin=origin, bound=bound)
+    for number in range(chunks):
+        backlog.put(chunk(origin + 10 * number))
+    return backlog
+
+
+def taken(backlog: Backlog, most: int = 10_000, *, fresh: bool = True) -> Iterator[Chunk]:
+    for _ in range(most):
+        following = backlog.take(fresh=fresh)
+        if following is None:
+            return
+        yield following
+
+
+def test_sound_is_handed_out_in_order() -> None:
+    backlog = filled(5, origin=100)
+    assert (backlog.settled, backlog.handed, backlog.reached) == (100, 100, 100)
+    assert [c.start for c in taken(backlog)] == [100, 110, 120, 130, 140]
+    assert backlog.handed == 150
+    assert backlog.waiting == 0
+
+
+def test_a_new_session_gets_what_has_no_text() -> None:
+    backlog = filled(5)
+    list(taken(backlog, 4))
+    assert backlog.settle(15)
+    assert not backlog.settle(15), "no news"
+    assert not backlog.settle(3), "nor is the past"
+    backlog.rewind()
+    again = list(taken(backlog))
+    assert [(c.start, c.samples) for c in again] == [(15, 5), (20, 10), (30, 10), (40, 10)]
+
+
+def test_when_nothing_fresh_is_wanted_only_what_was_handed_out_comes_again() -> None:
+    backlog = filled(5)
+    list(taken(backlog, 3))
+    assert list(taken(backlog, fresh=False)) == []
+    backlog.rewind()
+    assert [c.start for c in taken(backlog, fresh=False)] == [0, 10, 20]
+    assert backlog.handed == 30
+
+
+def test_an_engine_cannot_have_come_further_than_its_sound() -> None:
+    backlog = filled(5)
+    list(taken(backlog, 2))
+    backlog.reach(10**9)
+    assert backlog.reached == 20
+
+
+def test_what_a_session_had_is_passed_over() -> None:
+    backlog = filled(10)
+    list(taken(backlog, 5))
+    backlog.settle(12)
+    backlog.rewind()
+    list(taken(backlog, 3))
+    backlog.pass_over()
+    assert backlog.settled == 40
+    assert backlog.due(None) == [(12, 40)]
+    backlog.rewind()
+    assert [c.start for c in taken(backlog)] == [40, 50, 60, 70, 80, 90]
+
+
+def test_what_an_earlier_session_had_heard_is_passed_over_too() -> None:
+    backlog = filled(10)
+    list(taken(backlog, 7))
+    backlog.reach(65)
+    backlog.rewind()
+    list(taken(backlog, 1))
+    backlog.pass_over()
+    assert backlog.due(None) == [(0, 70)]
+
+
+def test_passing_over_nothing_is_no_gap() -> None:
+    backlog = filled(0)
+    backlog.pass_over()
+    assert backlog.due(None) == []
+
+
+def test_gaps_count_as_settled_once_they_are_marked() -> None:
+    backlog = filled(2)
+    backlog.lose(20, 50)
+    assert backlog.due(19) == []
+    assert backlog.due(20) == [(20, 50)]
+    assert backlog.settled == 50
+
+
+def test_what_leaves_a_full_buffer_is_one_gap() -> None:
+    backlog = filled(5_000, bound=1.0)
+    assert backlog.waiting == SECOND
+    assert backlog.due(None) == [(0, 50_000 - SECOND)]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.integers(1, 30)),
+            st.tuples(st.just("lose"), st.integers(1, 30)),
+            st.tuples(st.just("take"), st.integers(1, 5)),
+            st.tuples(st.just("settle"), st.integers(0, 40)),
+            st.tuples(st.just("due"), st.just(0)),
+            st.tuples(st.just("rewind"), st.just(0)),
+            st.tuples(st.just("pass over"), st.just(0)),
+        ),
+        max_size=40,
+    )
+)
+def test_every_sample_is_settled_or_marked_or_comes_again(steps: list[tuple[str, int]]) -> None:
+    backlog = Backlog(origin=0, bound=100 / SECOND)
+    end = 0
+    settled: set[int] = set()
+    marked: list[int] = []
+    for step, size in steps:
+        match step:
+            case "put":
+                backlog.put(chunk(end, size))
+                end += size
+            case "lose":
+                backlog.lose(end, end + size)
+                end += size
+            case "take":
+                list(taken(backlog, size))
+            case "settle":
+                position = min(backlog.settled + size, backlog.handed)
+                settled.update(range(position))
+                backlog.settle(position)
+            case "due":
+                marked += [s for a, b in backlog.due(backlog.settled) for s in range(a, b)]
+            case "rewind":
+                backlog.rewind()
+            case _:
+                backlog.pass_over()
+                backlog.rewind()
+    backlog.rewind()
+    rest = {s for c in taken(backlog) for s in range(c.start, c.end)}
+    marked += [s for a, b in backlog.due(None) for s in range(a, b)]
+    assert settled | rest | set(marked) >= set(range(end))
