@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from fakes.statuses import WORKING
 from surtitle.console import Console
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Passage, Snapshot
@@ -199,12 +201,15 @@ def test_the_utterance_under_way_is_shown_in_place() -> None:
 
 def test_progress_is_shown_where_the_length_is_known() -> None:
     desk = Desk(live=True, duration=4.0)
+    desk.console.status(replace(WORKING, heard=2.0))
+    assert desk.live.take() == f"{ERASE} 50 %  "
     desk.hear(passage("Hello"))
     assert desk.live.take() == f"{ERASE} 50 %  Hello"
     desk.hear(said("Hello."))
     assert desk.live.take() == f"{ERASE}{ERASE} 50 %  "
+    desk.console.status(replace(WORKING, heard=9.0))
     desk.hear(passage("Longer than it said", key=2, until=9.0))
-    assert desk.live.take().startswith(f"{ERASE}100 %")
+    assert desk.live.take() == f"{ERASE}100 %  {ERASE}100 %  Longer than it said"
 
 
 def test_a_notice_does_not_mix_with_the_line_under_way() -> None:

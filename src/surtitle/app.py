@@ -50,8 +50,6 @@ _KEEP_WITHIN = 3.0
 """Seconds that the transcript may take to reach the disk when the program ends."""
 _NOTICE = 6.0
 """Seconds that a notice stands in the status line."""
-_SOUND_WITHIN = 2.0
-"""Seconds that a call into the sound libraries may take to end when the program ends."""
 
 
 def run() -> int:
@@ -133,7 +131,7 @@ class Desktop:
             async with self._changing:
                 await self._stop()
             await self._end_transcript()
-            await self._end_sound()
+            self._system.control.stop()
             presence.hide()
             self._overlay.hide()
             self._forget_notice()
@@ -324,12 +322,6 @@ class Desktop:
     async def _end_transcript(self) -> None:
         if self._session is not None:
             await asyncio.to_thread(self._session.close, _KEEP_WITHIN)
-
-    async def _end_sound(self) -> None:
-        """Wait for a call into the sound libraries to end: not all survive the end in it."""
-        with suppress(TimeoutError):  # it hangs, and is left behind
-            await self._system.control.run(lambda: None, limit=_SOUND_WITHIN)
-        self._system.control.stop()
 
 
 def _choices(devices: Sequence[Device], settings: Settings) -> list[SourceChoice]:

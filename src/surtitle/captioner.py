@@ -184,6 +184,7 @@ class Captioner:
             source=self._source.name,
             engine=engine.name,
             place=engine.place,
+            live=self._source.live,
             microphone=self._microphone,
         )
         intake = asyncio.create_task(self._take_in(health), name="intake")
@@ -421,7 +422,7 @@ class Captioner:
         self._mark_gaps(None)
         if self._lost is not None and complete:
             health.failed(self._lost)
-        health.behind(0.0)
+        health.behind(0.0, heard=(self._backlog.reached - self._origin) / SAMPLE_RATE)
         health.ended()
         self._audience.status(health.status(asyncio.get_running_loop().time()))
 
@@ -439,7 +440,11 @@ class Captioner:
         while True:
             if self._waits or self._source_ended:
                 health.frames(loop.time(), level=self._level)  # nothing is missing
-            health.behind(max(0, self.position - self._backlog.reached) / SAMPLE_RATE)
+            reached = self._backlog.reached
+            health.behind(
+                max(0, self.position - reached) / SAMPLE_RATE,
+                heard=(reached - self._origin) / SAMPLE_RATE,
+            )
             self._audience.status(health.status(loop.time()))
             await asyncio.sleep(_STATUS_EVERY)
 

@@ -62,6 +62,8 @@ class Console:
         self._duration = duration
         self._on_trouble = on_trouble
         self._line = ""
+        self._percent = ""
+        self._under_way = ""
         self._said: tuple[State, str] | None = None
         self.trouble: SurtitleError | None = None
         """Why results could not be written, if they could not."""
@@ -74,17 +76,19 @@ class Console:
             self.entries += passage.closed and bool(passage.settled)
             if self._form is Form.JSON and not passage.closed:
                 self._write(_json(_partial(passage)))
-            elif passage.settled:
+            elif passage.settled or self._form is Form.JSON:
                 if passage.closed:
                     self._show("")
                 self._write(self._writer.entry(passage.entry))
         if snapshot.passages and changed:
             newest = snapshot.passages[-1]
-            text = "" if newest.closed else newest.settled + newest.tentative
-            self._show(self._progress(newest.end / SAMPLE_RATE) + text)
+            self._under_way = "" if newest.closed else newest.settled + newest.tentative
+            self._refresh()
 
     def status(self, status: Status) -> None:
-        """Tell a change of state."""
+        """Tell a change of state; show how far a file has come."""
+        self._percent = self._progress(status.heard)
+        self._refresh()
         said = (status.state, status.remedy)
         if said == self._said:
             return
@@ -111,9 +115,13 @@ class Console:
             return ""
         return f"{min(100, int(100 * position / duration)):3d} %  "
 
+    def _refresh(self) -> None:
+        """Show how far things are, and the words under way."""
+        self._show(self._percent + self._under_way)
+
     def _show(self, line: str) -> None:
-        """Put `line` in place of the one under way."""
-        if self._live is None or (not line and not self._line):
+        """Put `line` in place of the one shown last."""
+        if self._live is None or line == self._line:
             return
         try:
             self._live.write(_ERASE + _fitted(line, shutil.get_terminal_size().columns - 1))

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 
 import qasync
 from PySide6.QtWidgets import QApplication
@@ -28,4 +29,7 @@ def run_in_qt(main: Callable[[], Coroutine[object, object, int]]) -> int:
     application.setDesktopFileName("surtitle")
     application.setQuitOnLastWindowClosed(False)
     with qasync.QEventLoop(application) as loop:
+        # Its own pool starts ten QThreads at its first use, and about once in a hundred times
+        # the program then died of a segmentation fault. This one ends when the loop is closed.
+        loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="pool"))
         return int(loop.run_until_complete(main()))

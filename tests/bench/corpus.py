@@ -40,7 +40,7 @@ def recordings(*folders: str) -> list[Recording]:
 
 def words(text: str) -> list[str]:
     """Words as the corpus wants them scored."""
-    text = text.lower().replace("-", " ").replace("’", "'")
+    text = text.lower().replace("-", " ").replace("\u2019", "'")
     text = re.sub(r"[^\w' ]+", " ", text)
     text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
     return [_TITLES.get(word, word) for word in text.split()]

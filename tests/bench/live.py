@@ -16,6 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
+
 from bench.corpus import errors, recordings, words
 from bench.nothing import resident
 from bench.pipeline import Shown, Watcher, listen
@@ -128,7 +129,7 @@ async def _measure(recording_id: str, seconds: float, overlay: object) -> dict[s
         source = Tapped(open_source(device))
         watcher = _Load(overlay)
         captioning = asyncio.create_task(listen(source, watcher))
-        while "listening" not in watcher.states:
+        while "listening" not in watcher.states:  # noqa: ASYNC110 - a benchmark may look twice
             await asyncio.sleep(0.05)
         idle_cpu, idle_at = time.process_time(), time.perf_counter()
         await asyncio.sleep(5)

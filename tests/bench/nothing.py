@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
+
 from bench.corpus import recordings
 from bench.pipeline import Watcher, listen
 from surtitle.audio.files import MediaFile

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 
 import numpy as np
+
 from bench.corpus import Recording, errors, recordings, words
 from bench.pipeline import Watcher, listen
 from surtitle.audio.files import MediaFile
@@ -43,10 +44,10 @@ async def measure(conditions: list[str], schedules: list[str]) -> dict[str, obje
     """Errors by condition for offline and each schedule."""
     whole, cut = _offline()
     counts: Counter[str] = Counter()
-    wrong: dict[str, Counter[str]] = {"offline": Counter()} | {s: Counter() for s in schedules}
+    wrong = {name: Counter[str]() for name in ("offline", *schedules)}
     unstable: Counter[str] = Counter()
     moved: Counter[str] = Counter()
-    speed: Counter[str] = Counter()
+    spent = dict.fromkeys(schedules, 0.0)
     seconds = 0.0
     for recording in recordings("en", "hard", "long"):
         if conditions and recording.condition not in conditions:
@@ -62,7 +63,7 @@ async def measure(conditions: list[str], schedules: list[str]) -> dict[str, obje
             watcher = Watcher()
             began = time.perf_counter()
             await listen(MediaFile(recording.path), watcher, live_schedule=schedule == "live")
-            speed[schedule] += time.perf_counter() - began
+            spent[schedule] += time.perf_counter() - began
             wrong[schedule][recording.condition] += errors(reference, words(watcher.text))
             for shown in watcher.passages.values():
                 unstable[schedule] += shown.changed
@@ -76,8 +77,8 @@ async def measure(conditions: list[str], schedules: list[str]) -> dict[str, obje
             for name in wrong
         },
         "unstable words, %": {s: round(100 * unstable[s] / total, 2) for s in schedules},
-        "settled words changed": dict(moved) | {s: moved[s] for s in schedules},
-        "times real time": {s: round(seconds / speed[s], 1) for s in schedules},
+        "settled words changed": {s: moved[s] for s in schedules},
+        "times real time": {s: round(seconds / spent[s], 1) for s in schedules},
     }
 
 

@@ -75,7 +75,7 @@ class Listener:
     async def next(self) -> SourceEvent:
         return await asyncio.wait_for(anext(self.events), LIMIT)
 
-    async def next_of[E: (Started, Lost, Moved, Gap)](self, kind: type[E]) -> E:
+    async def next_of[E: (Started, Lost, Moved, Gap, Block)](self, kind: type[E]) -> E:
         async with asyncio.timeout(LIMIT):
             while True:
                 event = await self.next()

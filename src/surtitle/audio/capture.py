@@ -8,7 +8,7 @@ import os
 import sys
 from array import array
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, suppress
 
 from surtitle.audio.devices import SOUND_SYSTEM, Device, Kind, SoundSystem, ways_to
@@ -70,6 +70,7 @@ class DeviceSource:
         self._server: SoundServer | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._ticker: asyncio.TimerHandle | None = None
 
     @property
     def name(self) -> str:
@@ -99,6 +100,8 @@ class DeviceSource:
         """Stop and let go of the device. Safe in every state, more than once; at most 2 s."""
         self._closing.set()
         self._woken.set()
+        if self._ticker is not None:
+            self._ticker.cancel()
         server, self._server = self._server, None
         if server is not None:
             await server.close()  # ends the watcher too
@@ -131,12 +134,12 @@ class DeviceSource:
         if self._closing.is_set():
             return
         yield Started(format=layout, name=self._name)
+        self._look_in(loop)
         while True:
             self._woken.clear()
             inbox.rearm()
-            while (delivery := inbox.take()) is not None:
-                for event in timeline.deliver(delivery):
-                    yield event
+            for event in _merged(_delivered(inbox, timeline)):
+                yield event
             while self._news:
                 yield self._news.popleft()
             if self._closing.is_set():
@@ -144,7 +147,16 @@ class DeviceSource:
             self._raise_if_over(inbox)
             for event in timeline.tick(loop.time()):
                 yield event
-            await self._wait(_TICK)
+            await self._woken.wait()
+
+    def _look_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake ourselves now and then: that nothing comes must be noticed too.
+
+        One timer that comes again is cheaper than a time limit on every wait.
+        """
+        self._woken.set()
+        if not self._closing.is_set():
+            self._ticker = loop.call_later(_TICK, self._look_in, loop)
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> Steering | None:
         """Open the stream; on a sound server also prepare to watch where it is connected."""
@@ -268,6 +280,26 @@ class DeviceSource:
                 loop.call_soon_threadsafe(self._woken.set)
 
         return wake
+
+
+def _delivered(inbox: Inbox, timeline: Timeline) -> Iterator[SourceEvent]:
+    while (delivery := inbox.take()) is not None:
+        yield from timeline.deliver(delivery)
+
+
+def _merged(events: Iterable[SourceEvent]) -> Iterator[SourceEvent]:
+    """Put blocks that follow each other together: what is done for each has its price."""
+    pcm = b""
+    for event in events:
+        if isinstance(event, Block):
+            pcm += event.pcm
+            continue
+        if pcm:
+            yield Block(pcm=pcm)
+            pcm = b""
+        yield event
+    if pcm:
+        yield Block(pcm=pcm)
 
 
 def _request_of_server(survey: Survey, wanted: Endpoint, tag: str) -> Request:

@@ -68,6 +68,8 @@ class Status:
     """Loudness of the sound in dBFS."""
     behind: float = 0.0
     """Seconds of sound that have no text yet."""
+    heard: float = 0.0
+    """Seconds of sound that the engine has heard, counted from where captioning began."""
 
     @property
     def look(self) -> Look:
@@ -126,6 +128,7 @@ class Health:
         self._text: float | None = None
         self._level = -120.0
         self._behind = 0.0
+        self._heard = 0.0
         self._started = False
         self._trouble: SurtitleError | None = None
         self._failure: SurtitleError | None = None
@@ -161,9 +164,10 @@ class Health:
         """The engine has done some sound: whatever was wrong is over."""
         self._trouble = None
 
-    def behind(self, seconds: float) -> None:
-        """So much sound has not been heard by the engine yet."""
+    def behind(self, seconds: float, *, heard: float = 0.0) -> None:
+        """So much sound has not been heard by the engine yet, and so much has."""
         self._behind = seconds
+        self._heard = heard
 
     def broken(self, error: SurtitleError) -> None:
         """Something failed and is being put right."""
@@ -189,6 +193,7 @@ class Health:
             place=self._place,
             level=self._level,
             behind=self._behind,
+            heard=self._heard,
         )
 
     def _judge(self, now: float) -> tuple[State, str, str]:
@@ -227,7 +232,7 @@ class Health:
             return State.STARTING, "Starting; what is said is kept.", ""
         spoken = self._spoken is not None and now - self._spoken <= _RECENT
         texted = self._text is not None and now - self._text <= _RECENT
-        if self._behind > _LATE:
+        if self._live and self._behind > _LATE:
             return State.DELAYED, f"{self._behind:.0f} s behind, catching up.", ""
         if spoken and self._unanswered > _LATE:
             return State.DELAYED, "Speech is heard, but no words come out of it.", ""

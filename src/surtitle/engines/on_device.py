@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import IO
@@ -27,8 +29,8 @@ _UNHEARD = 10 * SAMPLE_RATE
 """Sound that may wait in the process; more stays with whoever feeds."""
 _LINE = 1_000_000
 """Bytes of a message: an utterance of 18 seconds is far shorter."""
-_MESSAGES = 1_000
-"""Messages that may wait for the loop; more stay in the process."""
+_MESSAGES = 64
+"""Batches of messages that may wait for the loop; more stay in the process."""
 
 
 class OnDeviceEngine:
@@ -55,7 +57,8 @@ class OnDeviceEngine:
         self._answer_within = answer_within
         self._process: subprocess.Popen[bytes] | None = None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._incoming: asyncio.Queue[object] = asyncio.Queue()  # bounded by the slots
+        self._incoming: asyncio.Queue[list[object]] = asyncio.Queue()  # bounded by the slots
+        self._unread: deque[object] = deque()
         self._slots = threading.Semaphore(_MESSAGES)
         self._over = False
         """Nobody waits for messages any more."""
@@ -84,7 +87,7 @@ class OnDeviceEngine:
             EngineError: It cannot be started, or does not become ready in time.
         """
         command = self._command or [
-            *(sys.executable, "-m", "surtitle.engines.worker"),
+            *(sys.executable, "-P", "-m", "surtitle.engines.worker"),
             *(str(locate(self._model)), str(self._model.architecture)),
         ]
         try:
@@ -116,10 +119,10 @@ class OnDeviceEngine:
             self._threads.append(thread)
         try:
             async with asyncio.timeout(self._ready_within):
-                first = await self._receive()
+                await self._receive()
         except TimeoutError as error:
             raise self._error("does not become ready") from error
-        if first != ["ready"]:
+        if self._unread.popleft() != ["ready"]:
             raise self._error("could not load its model")
 
     async def feed(self, chunk: Chunk) -> None:
@@ -205,20 +208,20 @@ class OnDeviceEngine:
 
     async def _next(self) -> object:
         """The next message; while sound waits to be heard it must come in time."""
-        while True:
+        while not self._unread:
             waiting = self._finished or self._fed > self._heard
             try:
                 async with asyncio.timeout(self._answer_within):
-                    return await self._receive()
+                    await self._receive()
             except TimeoutError as error:
                 # Sound that has only just come must not be held against it.
                 if waiting:
                     raise self._error("does not answer") from error
+        return self._unread.popleft()
 
-    async def _receive(self) -> object:
-        message = await self._incoming.get()
+    async def _receive(self) -> None:
+        self._unread.extend(await self._incoming.get())
         self._slots.release()
-        return message
 
     def _error(self, what: str) -> EngineError:
         self._broken = EngineError(
@@ -242,18 +245,25 @@ class OnDeviceEngine:
     def _read(
         self, process: subprocess.Popen[bytes], pipe: IO[bytes], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Run in a thread: hand each line to the loop, then see the process off."""
+        """Run in a thread: hand what is said to the loop, then see the process off.
+
+        All lines that have come are handed over at once: waking the loop is what costs.
+        """
+        rest = b""
         with pipe:
-            while line := pipe.readline(_LINE):
-                if not self._over:
+            while data := os.read(pipe.fileno(), _LINE):
+                *lines, rest = (rest + data).split(b"\n")
+                if len(rest) > _LINE:
+                    lines, rest = [*lines, rest], b""
+                if lines and not self._over:
                     self._slots.acquire()
-                    self._hand_over(loop, _message(line))
-        self._hand_over(loop, None)
+                    self._hand_over(loop, [_message(line) for line in lines])
+        self._hand_over(loop, [None])
         process.wait()
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop, message: object) -> None:
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, messages: list[object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody is there to tell
-            loop.call_soon_threadsafe(self._incoming.put_nowait, message)
+            loop.call_soon_threadsafe(self._incoming.put_nowait, messages)
 
 
 def _message(line: bytes) -> object:

@@ -25,6 +25,9 @@ __all__ = ["HEADER", "encode", "main", "run"]
 HEADER = struct.Struct("<QI")
 """Position of the first sample and number of bytes that follow; no bytes: the end."""
 
+_COMPLETE = frozenset({"ready", "heard", "done", "failed"})
+"""Messages that end what there is to say about a chunk: everything goes out together."""
+
 type Frames = queue.SimpleQueue[Chunk | None]
 
 
@@ -94,13 +97,15 @@ def main(arguments: list[str], *, loader: Callable[[str, int], Recogniser] = loa
     """Run in the child process. `arguments`: the model's folder and architecture."""
     # What the libraries print must neither mix with our lines nor reach a log:
     # it may hold speech.
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
 
     def say(message: list[object]) -> None:
         output.write(json.dumps(message) + "\n")
+        if message[0] in _COMPLETE:
+            output.flush()
 
     try:
         recogniser = loader(arguments[0], int(arguments[1]))
