@@ -12,7 +12,7 @@ from surtitle.audio.control import ControlThread
 from surtitle.audio.devices import SoundSystem, choose, list_devices
 from surtitle.audio.portaudio import PortAudio
 from surtitle.audio.sound_server import Endpoint, Kind, SoundServer
-from surtitle.core.audio import Gap, Lost, Moved, SourceEvent, Started
+from surtitle.core.audio import Block, Gap, Lost, Moved, SourceEvent, Started
 
 __all__ = ["LIMIT", "Listener", "Machine", "block", "listen", "play", "speak"]
 
