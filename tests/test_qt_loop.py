@@ -1,6 +1,7 @@
 """One loop for Qt and asyncio."""
 
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -39,6 +40,40 @@ def test_work_in_threads_is_done_by_threads_of_python_which_end_with_the_loop() 
 
     run_in_qt(main)
     [worker] = workers
-    # A thread of Qt's is unknown to Python; its pool has crashed now and then.
+    # A thread of Qt's is unknown to Python.
     assert not isinstance(worker, threading._DummyThread)
     assert not worker.is_alive()
+
+
+class Knot:
+    """Garbage that only the collector of cycles finds."""
+
+    def __init__(self, deleted_in: list[threading.Thread]) -> None:
+        self._self = self
+        self._deleted_in = deleted_in
+
+    def __del__(self) -> None:
+        self._deleted_in.append(threading.current_thread())
+
+
+def test_garbage_is_collected_in_the_thread_of_the_windows_only() -> None:
+    deleted_in: list[threading.Thread] = []
+
+    def make_much() -> None:
+        # Python collects the youngest garbage each time some hundred objects have been made.
+        assert len([[i] for i in range(100_000)]) == 100_000
+
+    async def main() -> int:
+        gc.collect()
+        Knot(deleted_in)
+        await asyncio.to_thread(make_much)
+        assert not deleted_in
+        much = [[i] for i in range(10_000)]
+        async with asyncio.timeout(10):
+            while not deleted_in:  # noqa: ASYNC110 - nothing tells that garbage was collected
+                await asyncio.sleep(0.01)
+        return len(much)
+
+    run_in_qt(main)
+    assert deleted_in == [threading.main_thread()]
+    assert gc.isenabled()

@@ -48,6 +48,8 @@ _STOP_WITHIN = 4.0
 """Seconds that the last words may take when the program ends."""
 _KEEP_WITHIN = 3.0
 """Seconds that the transcript may take to reach the disk when the program ends."""
+_SOUND_WITHIN = 2.0
+"""Seconds that a call into the sound libraries may take when the program ends."""
 _NOTICE = 6.0
 """Seconds that a notice stands in the status line."""
 
@@ -131,7 +133,7 @@ class Desktop:
             async with self._changing:
                 await self._stop()
             await self._end_transcript()
-            self._system.control.stop()
+            await self._system.control.finish(limit=_SOUND_WITHIN)
             presence.hide()
             self._overlay.hide()
             self._forget_notice()

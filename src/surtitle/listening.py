@@ -4,7 +4,7 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from os import environ
@@ -34,6 +34,8 @@ _KINDS = {str(kind): kind for kind in Kind}
 _TITLES = {Kind.SYSTEM: "What this computer plays", Kind.MIC: "Microphones"}
 _PATIENCE = 5
 """Failures of the engine in a row after which a command gives up."""
+_SOUND_WITHIN = 2.0
+"""Seconds that a call into the sound libraries may take at the end."""
 
 
 def caption(
@@ -50,16 +52,12 @@ def caption(
         )
     with ExitStack() as stack:
         sink = StandardOutput() if output is None else stack.enter_context(OutputFile(output))
-        stack.callback(SOUND_SYSTEM.control.stop)
-        return asyncio.run(_listen(source, _form(form, output), sink, pace, device))
+        return asyncio.run(_with_sound(_listen(source, _form(form, output), sink, pace, device)))
 
 
 def describe_devices() -> str:
     """What can be listened to, for people. Raises SourceError if that cannot be found out."""
-    try:
-        devices = asyncio.run(list_devices())
-    finally:
-        SOUND_SYSTEM.control.stop()
+    devices = asyncio.run(_with_sound(list_devices()))
     lines: list[str] = []
     for kind, title in _TITLES.items():
         listed = [device for device in devices if device.kind is kind]
@@ -78,6 +76,14 @@ def describe_devices() -> str:
 async def find_device(kind: Kind, wanted: str | None) -> Device:
     """The device that is meant. Raises UsageError or SourceError."""
     return choose(await list_devices(), kind, wanted or None)
+
+
+async def _with_sound[T](work: Coroutine[object, object, T]) -> T:
+    """Do something with the sound libraries and see that nothing is left running in them."""
+    try:
+        return await work
+    finally:
+        await SOUND_SYSTEM.control.finish(limit=_SOUND_WITHIN)
 
 
 async def _listen(

@@ -93,6 +93,50 @@ def test_a_cancelled_call_is_undone_without_leaving_its_thread() -> None:
     asyncio.run(run())
 
 
+def test_finishing_waits_for_the_call_under_way_and_for_what_undoes_it() -> None:
+    async def run() -> None:
+        control = ControlThread()
+        started, release = threading.Event(), threading.Event()
+        done: list[str] = []
+
+        def work() -> None:
+            started.set()
+            release.wait(SOON)
+            done.append("opened")
+
+        task = asyncio.create_task(
+            control.run(work, limit=SOON, undo=lambda _: done.append("closed"))
+        )
+        await asyncio.to_thread(started.wait, SOON)
+        task.cancel()
+        finishing = asyncio.create_task(control.finish(limit=SOON))
+        await asyncio.wait([task])
+        assert not finishing.done()
+        release.set()
+        await finishing
+        assert done == ["opened", "closed"]
+
+    asyncio.run(run())
+
+
+def test_finishing_does_not_wait_for_ever_nor_start_a_thread_of_its_own() -> None:
+    async def run() -> None:
+        abandoned: list[bool] = []
+        control = ControlThread(on_abandon=lambda: abandoned.append(True))
+        before = threading.active_count()
+        await control.finish(limit=SOON)
+        assert threading.active_count() == before
+        release = threading.Event()
+        task = asyncio.create_task(control.run(lambda: release.wait(SOON), limit=SOON))
+        await asyncio.sleep(0)
+        await control.finish(limit=0.05)
+        assert abandoned == [True]
+        release.set()
+        assert await task
+
+    asyncio.run(run())
+
+
 def test_a_time_out_of_the_call_itself_leaves_nothing_behind() -> None:
     async def run() -> None:
         abandoned: list[bool] = []

@@ -76,6 +76,19 @@ class ControlThread:
         if jobs is not None:
             jobs.put_nowait(None)
 
+    async def finish(self, *, limit: float) -> None:
+        """Let the thread end, and wait until the call it is in has ended, up to the limit.
+
+        To be awaited before the program ends: then the libraries are unloaded, and under a
+        call that is still in one of them the process dies of a segmentation fault.
+        """
+        with suppress(TimeoutError):  # it hangs, and is left behind
+            # Twice: what ends too late to be wanted is undone after the first.
+            for _ in range(2):
+                if self._jobs is not None:
+                    await self.run(lambda: None, limit=limit)
+        self.stop()
+
     def _post(self, job: Callable[[], None]) -> None:
         if self._jobs is None:
             self._jobs = queue.Queue(_MOST_WAITING)

@@ -134,7 +134,7 @@ class Recogniser:
                 assert utterance is not None  # noqa: S101 - an end follows a beginning
                 text = ""
                 if voiced >= self._schedule.voiced:
-                    text = self._believed(utterance, end)
+                    text = self._believed(utterance, end, voiced)
                 yield Final(utterance=utterance.number, text=text, start=utterance.start, end=end)
 
     def _hypothesise(
@@ -160,14 +160,17 @@ class Recogniser:
         if utterance.credibility.believed and not is_filler(text):
             yield Partial(utterance=utterance.number, text=text, start=utterance.start, end=end)
 
-    def _believed(self, utterance: _Utterance, end: int) -> str:
-        """The final text of an utterance, or nothing if it does not stand."""
+    def _believed(self, utterance: _Utterance, end: int, voiced: float) -> str:
+        """The final text of an utterance, or nothing if it does not stand.
+
+        A few seconds of speech in bad sound may be badly understood, but they are no music.
+        """
         text = self._ask(utterance.start, end)
         filler = is_filler(text)
         if not text or (utterance.credibility.believed and not filler):
             return text
         again = self._ask(utterance.start, end, lead=self._schedule.lead)
-        if likeness(text, again) < _STANDS:
+        if likeness(text, again) < (_STANDS if voiced < _SPEECH else _HARDLY_STANDS):
             return ""
         if filler:
             late = min(end, utterance.start + _LATE)
@@ -196,6 +199,9 @@ class Recogniser:
 
 _STANDS = 0.45
 """Likeness of a final and its repetition below which it was invented."""
+_SPEECH = 2.5
+"""Seconds of speech from which on an utterance is given the benefit of the doubt."""
+_HARDLY_STANDS = 0.2
 _LATE = SAMPLE_RATE // 10
 """Samples left out at the beginning for another repetition."""
 

