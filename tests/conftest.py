@@ -1,6 +1,7 @@
 """What every test gets: a home of its own, no screen, and guards that notice what it leaves."""
 
 import asyncio
+import gc
 import logging
 import os
 import re
@@ -38,6 +39,14 @@ def _own_world(
     monkeypatch.setenv("SURTITLE_HOME", str(tmp_path / "surtitle-home"))
     if request.node.get_closest_marker("screen"):
         monkeypatch.delenv("QT_QPA_PLATFORM")
+
+
+@pytest.fixture(autouse=True)
+def _no_windows_left_as_garbage(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collect them here: PySide dies when another thread happens to find them."""
+    yield
+    if "qapp" in request.fixturenames:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,17 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from surtitle.qt_loop import run_in_qt
+from surtitle.core.errors import SurtitleError
+from surtitle.qt_loop import ask_for_display, run_in_qt
+
+
+def test_a_display_that_does_not_answer_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QT_QPA_PLATFORM")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":4712")
+    with pytest.raises(SurtitleError, match="The display :4712 does not answer"):
+        ask_for_display()
+
 
 pytestmark = pytest.mark.usefixtures("qapp")
 

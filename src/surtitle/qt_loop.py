@@ -11,7 +11,9 @@ import qasync
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
+from surtitle.core.errors import SurtitleError
 from surtitle.ui.window_system import WindowSystem, apply, choose
+from surtitle.ui.x_display import answers
 
 __all__ = ["ask_for_display", "run_in_qt"]
 
@@ -20,8 +22,18 @@ _COLLECT_MS = 500
 
 
 def ask_for_display() -> WindowSystem:
-    """Decide which window system Qt is to use. Call before anything of Qt."""
+    """Decide which window system Qt is to use. Call before anything of Qt.
+
+    Raises:
+        SurtitleError: There should be a display, but it does not answer.
+    """
     window_system = choose(os.environ, system=sys.platform)
+    display = os.environ.get("DISPLAY", "")
+    if window_system.platform == "xcb" and not answers(display):
+        raise SurtitleError(
+            f"The display {display} does not answer.",
+            remedy="Start Surtitle from within the desktop, or use: surtitle caption system",
+        )
     apply(window_system, os.environ)
     return window_system
 
