@@ -32,11 +32,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
+        return 1  # whoever read our output has gone; there is nobody left to tell
     except KeyboardInterrupt:
         return 130
+    finally:
+        _let_go_of_output()
+
+
+def _let_go_of_output() -> None:
+    """What could not be written was told; Python must not try again at its very end."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -93,7 +93,7 @@ def test_three_looks_differ_without_colour() -> None:
         _painted(face, empty, status, "#808080").convertToFormat(QImage.Format.Format_Grayscale8)
         for status in (SILENT, WORKING, FAILED)
     ]
-    icon = face.status_area(face.default_size).toRect()
+    icon = face.status_area(face.default_size, empty, WORKING).toRect()
     icon.setWidth(icon.height())
     border = (face.default_size.width() // 2, 0, 40, 2)
     for one, other in combinations(looks, 2):
@@ -121,7 +121,7 @@ def test_lines_and_status_never_overlap(height: int) -> None:
     text = Screen(lines=(), revision=0)
     assert lines >= 1
     last = 10 + lines * (face.default_size.height() - face.minimum_size.height())
-    assert last <= face.status_area(size).top()
+    assert last <= face.status_area(size, text, WORKING).top()
     assert text.lines == ()
 
 

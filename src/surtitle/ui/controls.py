@@ -1,7 +1,7 @@
 """A small window with every action, for desktops without a system tray."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QCloseEvent
+from PySide6.QtGui import QAction, QCloseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -50,10 +50,9 @@ class ControlWindow(QWidget):
         actions = QHBoxLayout()
         for action in (commands.start_pause, commands.show_hide, commands.quit):
             actions.addWidget(_ActionButton(action))
-        rows = QVBoxLayout(self)
-        rows.addLayout(top)
-        rows.addLayout(source)
-        rows.addLayout(actions)
+        self._rows = QVBoxLayout(self)
+        for row in (top, source, actions):
+            self._rows.addLayout(row)
         self._sources.setMinimumHeight(_TARGET_HEIGHT)
         self.setMinimumWidth(420)
 
@@ -64,6 +63,11 @@ class ControlWindow(QWidget):
     def status_text(self) -> str:
         """The status as it is shown."""
         return self._status.text()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Wrap the status again."""
+        super().resizeEvent(event)
+        self._make_room()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Hide at once and ask for the end of the program."""
@@ -79,6 +83,7 @@ class ControlWindow(QWidget):
         text = " ".join(part for part in (status.message, status.remedy) if part)
         if text != self._status.text():
             self._status.setText(text)
+            self._make_room()
         names = [source.name for source in self._commands.sources]
         if names != [self._sources.itemText(i) for i in range(self._sources.count())]:
             self._sources.clear()
@@ -86,6 +91,10 @@ class ControlWindow(QWidget):
         chosen = [i for i, source in enumerate(self._commands.sources) if source.chosen]
         self._sources.setCurrentIndex(chosen[0] if chosen else -1)
         self._sources.setEnabled(bool(names))
+
+    def _make_room(self) -> None:
+        """Be high enough for the wrapped status: Qt sees to that inside windows only."""
+        self.setMinimumHeight(self._rows.totalHeightForWidth(self.width()))
 
     def _source_chosen(self, index: int) -> None:
         self._commands.source_requested.emit(self._commands.sources[index].id)

@@ -4,6 +4,7 @@ Knows no window; it is given a size and a painter. The colours keep a contrast
 of 7:1 over the worst background that can show through the plate, which is white.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt
@@ -25,7 +26,7 @@ from surtitle.core.layout import Screen, ScreenLine
 from surtitle.core.settings import Settings
 from surtitle.ui.resources import icon_name, pixmap
 
-__all__ = ["Face", "Style", "provenance", "style_of"]
+__all__ = ["Face", "Sharing", "Style", "provenance", "share", "style_of"]
 
 _LINE_HEIGHT = 1.25
 _SIDE = 18.0
@@ -33,6 +34,9 @@ _TOP = 10.0
 _BETWEEN = 6.0
 _CORNER = 10.0
 _ICON = 28
+_BESIDE_ICON = 10.0
+_NEW_ROW = "\N{LINE SEPARATOR}"
+_BESIDE = " ·\N{NO-BREAK SPACE}"
 # A sentence with the letters of English in about their usual numbers, and its spaces.
 _SAMPLE = "The words you hear are written here and stay where they are until read."
 
@@ -65,6 +69,47 @@ def style_of(settings: Settings) -> Style:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How the window is divided between the captions and a failure."""
+
+    rows: int
+    """Rows of small text for the failure, at least 1."""
+    lines: tuple[int, ...]
+    """The caption lines that remain, from the top down, by their place before."""
+
+
+def share(
+    wanted: int, captions: Sequence[bool], *, height: float, line: float, row: float
+) -> Sharing:
+    """Give a failure the rows it needs; empty caption lines go first, then the oldest.
+
+    Args:
+        wanted: Rows that the whole text of the failure takes.
+        captions: For each caption line, from the top down, whether anything is in it.
+        height: Of everything, without the margins.
+        line: Height of a caption line.
+        row: Height of a row of the failure; two of them are always set aside.
+    """
+    rows = max(1, min(wanted, int(height // row)))
+    room = max(0, int((height - max(2, rows) * row - _BETWEEN) // line))
+    remaining = list(range(len(captions)))
+    while len(remaining) > room:
+        empty = [place for place in remaining if not captions[place]]
+        remaining.remove(empty[-1] if empty else remaining[0])
+    return Sharing(rows=rows, lines=tuple(remaining))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """A failure's message and remedy, wrapped."""
+
+    text: QTextLayout
+    sharing: Sharing
+    whole: bool
+    """Nothing had to be left out."""
+
+
 class Face:
     """Measures and paints in one style."""
 
@@ -89,6 +134,12 @@ class Face:
         self._dimmed.setForeground(QColor(style.tentative))
         self._unwrapped = QTextOption()
         self._unwrapped.setWrapMode(QTextOption.WrapMode.NoWrap)
+        self._wrapped = QTextOption()
+        self._wrapped.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self._alarming = QTextCharFormat()
+        self._alarming.setFont(self._small_bold)
+        self._alarming.setForeground(QColor(style.warning))
+        self._arranged: tuple[object, _Failure] | None = None
         self._icons: dict[tuple[str, float], QPixmap] = {}
 
     def measure(self, text: str) -> float:
@@ -114,24 +165,42 @@ class Face:
         room = size.height() - 2 * _TOP - _BETWEEN - self._status_height
         return max(1, int(room // self._line_height))
 
-    def status_area(self, size: QSize) -> QRectF:
-        """Where the status is written."""
-        top = size.height() - _TOP - self._status_height
-        return QRectF(_SIDE, top, self.text_width(size), self._status_height)
+    def status_area(self, size: QSize, screen: Screen, status: Status) -> QRectF:
+        """Where the status is written; a long failure takes room from the captions."""
+        height = self._status_height
+        if status.look is Look.FAILED:
+            rows = self._failure(size, screen, status).sharing.rows
+            height = max(2, rows) * self._row_height
+        top = size.height() - _TOP - height
+        return QRectF(_SIDE, top, self.text_width(size), height)
 
     def paint(self, painter: QPainter, size: QSize, screen: Screen, status: Status) -> None:
         """Paint everything; the painter's device may be translucent."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_plate(painter, size, status.look)
-        for row, line in enumerate(screen.lines):
+        area = self.status_area(size, screen, status)
+        self._paint_icon(painter, area, status)
+        area.setLeft(area.left() + _ICON + _BESIDE_ICON)
+        lines = screen.lines
+        if status.look is Look.FAILED:
+            failure = self._failure(size, screen, status)
+            lines = tuple(lines[place] for place in failure.sharing.lines)
+            painter.setPen(QColor(self.style.status))
+            failure.text.draw(painter, area.topLeft())
+        else:
+            self._paint_status(painter, area, status)
+        for row, line in enumerate(lines):
             leading = (self._line_height - self._metrics.height()) / 2
             top = _TOP + row * self._line_height + leading
             self._paint_line(painter, QRectF(_SIDE, top, self.text_width(size), 0), line)
-        self._paint_status(painter, self.status_area(size), status)
 
     @property
     def _status_height(self) -> float:
-        return max(float(_ICON), 2 * self._small_height)
+        return 2 * self._row_height
+
+    @property
+    def _row_height(self) -> float:
+        return max(_ICON / 2, self._small_height)
 
     def _size_for(self, characters: int, lines: int) -> QSize:
         average = self.measure(_SAMPLE) / len(_SAMPLE)
@@ -173,24 +242,85 @@ class Face:
         painter.setPen(QColor(self.style.settled))
         text.draw(painter, area.topLeft(), [tentative] if line.tentative else [])
 
-    def _paint_status(self, painter: QPainter, area: QRectF, status: Status) -> None:
+    def _paint_icon(self, painter: QPainter, area: QRectF, status: Status) -> None:
         scale = painter.device().devicePixelRatio()
         key = (icon_name(status), scale)
         if key not in self._icons:
             self._icons[key] = pixmap(key[0], _ICON, scale)
-        top = area.top() + (area.height() - _ICON) / 2
+        top = area.top() + (self._status_height - _ICON) / 2
         painter.drawPixmap(QPointF(area.left(), top), self._icons[key])
+
+    def _paint_status(self, painter: QPainter, area: QRectF, status: Status) -> None:
         row = QRectF(area)
-        row.setLeft(area.left() + _ICON + 10)
-        row.setHeight(area.height() / 2)
-        colour = self.style.warning if status.look is Look.FAILED else self.style.status
+        row.setHeight(self._row_height)
+        colour = self.style.status
         written = self._write(painter, row, status.message, self._small_bold, colour)
         if status.source:
             rest = row.adjusted(written, 0, 0, 0)
-            self._write(painter, rest, f" · {status.source}", self._small, self.style.status)
-        row.translate(0, area.height() / 2)
+            self._write(painter, rest, f" · {status.source}", self._small, colour)
+        row.translate(0, self._row_height)
         below = status.remedy or provenance(status)
-        self._write(painter, row, below, self._small, self.style.status)
+        self._write(painter, row, below, self._small, colour)
+
+    def _failure(self, size: QSize, screen: Screen, status: Status) -> _Failure:
+        """What to show of a failure; worked out again only when it matters."""
+        captions = tuple(bool((line.settled + line.tentative).strip()) for line in screen.lines)
+        words = (status.message, status.source, status.remedy, provenance(status))
+        key = (size.width(), size.height(), captions, *words)
+        if self._arranged is None or self._arranged[0] != key:
+            message, source, remedy, origin = (" ".join(part.split()) for part in words)
+            # From the most to the fewest words and rows: everything, then the failure
+            # alone, then message and remedy in one paragraph.
+            offers = (
+                _join(_NEW_ROW, _join(_BESIDE, message, source), remedy or origin),
+                _join(_NEW_ROW, message, remedy),
+                _join(" ", message, remedy),
+            )
+            made = [self._arrange(offer, len(message), size, captions) for offer in offers]
+            # The first of those that leave most captions alone, if they need no cut.
+            best = max(made, key=lambda f: (f.whole, sum(captions[i] for i in f.sharing.lines)))
+            self._arranged = (key, best)
+        return self._arranged[1]
+
+    def _arrange(self, text: str, alarming: int, size: QSize, captions: Sequence[bool]) -> _Failure:
+        """Wrap a text of which so many characters are the message, and cut what has no room."""
+        width = self.text_width(size) - _ICON - _BESIDE_ICON
+        laid = self._wrap(text, alarming, width)
+        sharing = share(
+            laid.lineCount(),
+            captions,
+            height=size.height() - 2 * _TOP,
+            line=self._line_height,
+            row=self._row_height,
+        )
+        whole = laid.lineCount() == sharing.rows
+        if not whole:
+            start = _characters(text, laid.lineAt(sharing.rows - 1).textStart())
+            metrics = QFontMetricsF(self._small_bold if start < alarming else self._small)
+            rest = text[start:].replace(_NEW_ROW, " ")
+            # A pixel less: what is cut must not wrap once more by a hair.
+            last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, width - 1)
+            laid = self._wrap(text[:start] + last, alarming, width)
+        return _Failure(text=laid, sharing=sharing, whole=whole)
+
+    def _wrap(self, text: str, alarming: int, width: float) -> QTextLayout:
+        laid = QTextLayout(text, self._small)
+        laid.setTextOption(self._wrapped)
+        message = QTextLayout.FormatRange()
+        message.start = 0
+        message.length = _utf16_length(text[:alarming])
+        message.format = self._alarming
+        laid.setFormats([message])
+        laid.setCacheEnabled(True)
+        laid.beginLayout()
+        row = laid.createLine()
+        while row.isValid():
+            row.setLineWidth(width)
+            top = (laid.lineCount() - 1) * self._row_height
+            row.setPosition(QPointF(0, top + (self._row_height - row.height()) / 2))
+            row = laid.createLine()
+        laid.endLayout()
+        return laid
 
     def _write(self, painter: QPainter, row: QRectF, text: str, font: QFont, colour: str) -> float:
         """Write one row of small text, shortened to the room there is; tells its width."""
@@ -211,3 +341,13 @@ def provenance(status: Status) -> str:
 def _utf16_length(text: str) -> int:
     """Qt counts in UTF-16 units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _characters(text: str, units: int) -> int:
+    """How many characters the first so many UTF-16 units are."""
+    encoded = text.encode("utf-16-le", "surrogatepass")[: 2 * units]
+    return len(encoded.decode("utf-16-le", "surrogatepass"))
+
+
+def _join(separator: str, *parts: str) -> str:
+    return separator.join(part for part in parts if part)

@@ -171,7 +171,7 @@ class Overlay(QWidget):
         return self._stale
 
     def caption_text(self) -> str:
-        """The caption lines that are shown now."""
+        """The newest caption lines, also those that give way to a failure for the moment."""
         self._lay_out()
         lines = self._screen.lines
         return "\n".join(line.settled + line.tentative for line in lines).strip("\n")
@@ -369,7 +369,8 @@ class Overlay(QWidget):
     def event(self, event: QEvent) -> bool:
         """Tell the whole status where it may be cut short."""
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            if self._face.status_area(self.size()).contains(QPointF(event.pos())):
+            area = self._face.status_area(self.size(), self._screen, self._status)
+            if area.contains(QPointF(event.pos())):
                 QToolTip.showText(event.globalPos(), _words(self._status), self)
             return True
         return super().event(event)
