@@ -33,7 +33,7 @@ _HANG_UP_LIMIT = 0.4
 """Seconds; opening, closing, and leaving the sound server. Closing all takes at most 2 s."""
 _FIRST_BLOCK_LIMIT = 2.5
 """Seconds; an idle PulseAudio output has been seen to take 2.0."""
-_TICK = 0.05
+_TICK = 0.1
 """Seconds between two looks at the clock while nothing comes."""
 _UNHEARD_OF_LIMIT = 0.5
 """Seconds the server may take to list our stream once sound comes."""

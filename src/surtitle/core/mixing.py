@@ -78,6 +78,8 @@ class Mixer:
         return self._mix(rest)
 
     def _mix(self, samples: NDArray[np.int16]) -> Mono:
+        if not samples.any():  # silence teaches nothing, and idle time should cost nothing
+            return np.zeros(len(samples), np.float32)
         windows = [
             self._mix_window(samples[start : start + self._window])
             for start in range(0, len(samples), self._window)

@@ -94,6 +94,7 @@ class ControlWindow(QWidget):
 
     def _make_room(self) -> None:
         """Be high enough for the wrapped status: Qt sees to that inside windows only."""
+        self._rows.activate()  # or it answers for the text before
         self.setMinimumHeight(self._rows.totalHeightForWidth(self.width()))
 
     def _source_chosen(self, index: int) -> None:
