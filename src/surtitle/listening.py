@@ -139,6 +139,11 @@ async def _source(name: str, pace: str, device: str | None) -> Source:
                 remedy="Pipe 16-bit, 16 kHz, mono sound into this command.",
             )
         return RawStream(sys.stdin.buffer)
+    if name == "both":
+        raise UsageError(
+            "Captioning microphone and system sound at once is not in this version yet.",
+            remedy="Run two: surtitle caption mic, and surtitle caption system.",
+        )
     kind = _KINDS.get(name)
     if kind is None:
         return MediaFile(Path(name), pace=Pace(pace))

@@ -15,6 +15,7 @@ from surtitle.core.captions import Passage, Snapshot
 from surtitle.core.errors import EngineError, SourceError, SurtitleError
 from surtitle.core.health import Health, Status
 from surtitle.core.layout import Layout, Screen, ScreenLine
+from surtitle.engines.models import ELSEWHERE
 from surtitle.ui.face import Face, Sharing, Style, share
 
 HEIGHT = 107.0
@@ -102,7 +103,7 @@ ERRORS = [
     _missing(Kind.MIC, "linux"),
     EngineError(
         "The on-device engine is not available on this computer.",
-        remedy="Use a speech server instead: --engine vllm or --engine sagemaker.",
+        remedy=ELSEWHERE,
     ),
 ]
 LONG = [_status(error, again=again) for error in ERRORS for again in (False, True)]

@@ -32,7 +32,7 @@ def speed(name: str, took: float, *, words: bool) -> Finding:
     if took >= _KEEPS_UP:
         return warn(
             f"{text}, captions may fall behind",
-            "Close other programs, or use a speech server: --engine vllm or --engine sagemaker.",
+            "Close other programs; captions will be late while they need the processor.",
         )
     return ok(text)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from surtitle.checks.child import Answer, run_python
 from surtitle.checks.finding import Finding, Report, fail, ok, warn
+from surtitle.engines.models import ELSEWHERE
 
 __all__ = ["LIBRARIES", "Library", "check_libraries", "check_python", "library", "python"]
 
@@ -68,8 +69,7 @@ LIBRARIES = (
         name="moonshine-voice",
         distributions=("moonshine-voice",),
         module="moonshine_voice.transcriber",
-        optional="Captions are not made on this computer without it. "
-        "Use a speech server instead: --engine vllm or --engine sagemaker.",
+        optional=f"Captions are not made on this computer without it. {ELSEWHERE}",
     ),
 )
 _SOUND_SERVER = Library(

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from surtitle.core.errors import Decision, EngineError
 
-__all__ = ["PACKAGED", "SpeechModel", "locate"]
+__all__ = ["ELSEWHERE", "PACKAGED", "SpeechModel", "locate"]
+
+ELSEWHERE = (
+    "It is made for Linux, Windows on x86-64, and macOS 15 on Apple silicon. Elsewhere a speech "
+    "server has to make the captions (--engine vllm), which is not in this version yet."
+)
+"""What to do where the engine has no build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ def locate(model: SpeechModel) -> Path:
     if spec is None or spec.origin is None:
         raise EngineError(
             "The on-device engine is not available on this computer.",
-            remedy="Use a speech server instead: --engine vllm or --engine sagemaker.",
+            remedy=ELSEWHERE,
             decision=Decision.RECONFIGURE,
             field="engine",
         )
