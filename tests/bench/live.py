@@ -176,7 +176,7 @@ def window_up() -> dict[str, object]:
     script = (
         "import sys,time,asyncio\n"
         "import surtitle.app as app\nimport surtitle.qt_loop as q\n"
-        "class D(app._Desktop):\n"
+        "class D(app.Desktop):\n"
         "    seen=False\n"
         "    async def run(self):\n"
         "        print('window',time.time(),flush=True)\n"

@@ -15,10 +15,10 @@ __all__ = ["Lift", "Samples", "lifted"]
 type Samples = NDArray[np.float32]
 """Mono sound at `SAMPLE_RATE`, -1 to 1."""
 
-_USUAL = 0.2
+_USUAL = 0.05
 """Root mean square of the louder parts of speech that models hear best."""
-_MOST = 200.0
-"""46 dB: speech at -60 dBFS still becomes speech, and the hiss of a quiet room stays below it."""
+_MOST = 100.0
+"""40 dB: speech at -60 dBFS still becomes speech, and the hiss of a quiet room stays below it."""
 _ATTACK = 0.3
 """Share of the way to a louder window that is gone at once: a click is no speech."""
 _FALL_SECONDS = 3.0
