@@ -24,7 +24,7 @@ __all__ = ["DeviceSource", "measure", "open_source"]
 
 _INBOX_BLOCKS = 100
 """2 s in blocks of 20 ms."""
-_BATCH = 2
+_BATCH = 4
 """Blocks that wake the loop: a wake-up costs more than the sound in it (under qasync about
 0.4 ms), and an engine wants 80 ms at a time."""
 _OPEN_LIMIT = 5.0
