@@ -10,6 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Few examples a run keep the core's tests quick; each run has others.
+# SURTITLE_EXAMPLES=1000 looks harder.
+settings.register_profile(
+    "surtitle", max_examples=int(os.environ.get("SURTITLE_EXAMPLES", "25")), deadline=None
+)
+settings.load_profile("surtitle")
 
 # Before Qt is imported anywhere: it reads this once, when the application is made.
 os.environ["QT_QPA_PLATFORM"] = "offscreen"

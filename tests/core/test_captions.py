@@ -2,15 +2,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Captions, Passage, Snapshot
 from surtitle.core.speech import Final, Partial
 from surtitle.core.stability import Enough, Stability
-
-quick = settings(max_examples=30, deadline=None)
 
 RULES = Stability(show=(Enough(2, 0.2),), settle=(Enough(3, 0.5), Enough(1, 3.0)))
 STEP = SAMPLE_RATE // 5
@@ -295,7 +293,6 @@ def deeds_of_anything(draw: st.DrawFn) -> list[Deed]:
     return deeds
 
 
-@quick
 @given(deeds_of_anything())
 def test_nothing_that_is_settled_changes(deeds: list[Deed]) -> None:
     captions = Captions(RULES, keep=1000)
@@ -315,7 +312,6 @@ def test_nothing_that_is_settled_changes(deeds: list[Deed]) -> None:
         assert {key for key, passage in known.items() if passage.settled} <= set(shown)
 
 
-@quick
 @given(deeds_of_anything())
 def test_who_is_told_of_changes_knows_what_the_window_knows(deeds: list[Deed]) -> None:
     captions = Captions(RULES, keep=1000)
@@ -333,7 +329,6 @@ def test_who_is_told_of_changes_knows_what_the_window_knows(deeds: list[Deed]) -
         before = now
 
 
-@quick
 @given(deeds_of_anything(), st.data())
 def test_any_cutting_and_any_repetition_gives_the_same_captions(
     deeds: list[Deed], data: st.DataObject
@@ -417,7 +412,6 @@ def replayed(
     return shown
 
 
-@settings(max_examples=70, deadline=None)
 @given(SCRIPTS, BREAKS, CUTS)
 def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
     script: list[str], broken: list[tuple[Sequence[int], int]], cuts: Sequence[int]
@@ -425,7 +419,6 @@ def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
     assert replayed(script, [*broken, (cuts, 0)]) == " ".join(script)
 
 
-@quick
 @given(SCRIPTS, CUTS, st.sets(st.integers(0, 60)))
 def test_the_text_does_not_depend_on_how_often_the_engine_tells(
     script: list[str], cuts: Sequence[int], dropped: set[int]

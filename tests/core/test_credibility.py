@@ -1,10 +1,8 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.credibility import Credibility, is_filler, likeness
-
-quick = settings(max_examples=30, deadline=None)
 
 TEXTS = st.lists(st.sampled_from(["the", "cat", "sat", "on", "Mat."]), max_size=8).map(" ".join)
 
@@ -40,7 +38,6 @@ def test_likeness_counts_words_in_order(one: str, other: str, expected: float) -
     assert likeness(one, other) == pytest.approx(expected)
 
 
-@quick
 @given(TEXTS, TEXTS)
 def test_likeness_is_a_share(one: str, other: str) -> None:
     assert 0.0 <= likeness(one, other) <= 1.0
@@ -77,7 +74,6 @@ def test_words_that_come_back_are_believed(
     assert credibility.believed == believed
 
 
-@quick
 @given(st.lists(TEXTS.filter(bool), min_size=2, max_size=6))
 def test_who_only_adds_words_is_believed(texts: list[str]) -> None:
     credibility = Credibility()

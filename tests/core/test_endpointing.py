@@ -1,11 +1,9 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.endpointing import Begin, End, Endpoint, Endpointer, Rules
-
-quick = settings(max_examples=20, deadline=None)
 
 WINDOW = 512
 SHORT = Rules(longest=4.0, search=1.0, pauses=((0.0, 0.6), (2.0, 0.3), (3.0, 0.16)))
@@ -129,7 +127,6 @@ RUNS = st.lists(
 )
 
 
-@quick
 @given(RUNS, st.sampled_from([0, 7, 123_456]))
 def test_utterances_are_in_order_apart_and_not_too_long(runs: list[Run], position: int) -> None:
     endpoints = heard(runs, rules=SHORT, position=position)
@@ -144,7 +141,6 @@ def test_utterances_are_in_order_apart_and_not_too_long(runs: list[Run], positio
     assert floor <= position + WINDOW * len(windows(runs))
 
 
-@quick
 @given(RUNS)
 def test_all_speech_is_in_an_utterance(runs: list[Run]) -> None:
     endpoints = heard(runs, rules=SHORT)
@@ -171,7 +167,6 @@ def voiced_runs(probabilities: list[float]) -> list[range]:
     return runs
 
 
-@quick
 @given(RUNS)
 def test_what_is_settled_stays_settled(runs: list[Run]) -> None:
     endpointer = Endpointer(SHORT, position=0)

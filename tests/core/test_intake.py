@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.audio import CHUNK_SAMPLES, Chunk, Format
@@ -31,7 +31,6 @@ def pairs_in_order(chunks: list[Chunk]) -> bool:
     return all(a.end == b.start for a, b in itertools.pairwise(chunks))
 
 
-@settings(max_examples=60)
 @given(form=FORMATS, frames=st.integers(0, 9_000), data=st.data())
 def test_any_cutting_gives_the_same_bytes(form: Format, frames: int, data: st.DataObject) -> None:
     pcm = sound(form, frames)
@@ -53,7 +52,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(form=FORMATS, steps=STEPS)
 def test_every_frame_is_in_exactly_one_chunk_or_gap(
     form: Format, steps: list[tuple[str, int]]

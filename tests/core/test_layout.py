@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
@@ -272,7 +272,6 @@ _measures: st.SearchStrategy[Measure] = st.sampled_from([_wide, lambda text: _wi
 _widths = st.integers(1, 12) | st.floats(1, 40)
 
 
-@settings(max_examples=150)
 @given(_histories(), _widths, st.integers(1, 4), _measures)
 def test_settled_text_never_moves_and_nothing_is_cut_or_lost(
     history: list[Snapshot], width: float, lines: int, measure: Measure
@@ -308,7 +307,6 @@ def test_settled_text_never_moves_and_nothing_is_cut_or_lost(
     assert _visible("".join(seen[number] for number in sorted(seen))) == said
 
 
-@settings(max_examples=80)
 @given(_prose | st.text(_letters, max_size=60), st.data(), st.integers(2, 15), _measures)
 def test_settling_what_is_shown_moves_nothing(
     text: str, data: st.DataObject, width: int, measure: Measure
@@ -333,7 +331,6 @@ def test_settling_what_is_shown_moves_nothing(
         assert shown == first
 
 
-@settings(max_examples=60)
 @given(_histories(), st.lists(_widths, min_size=2, max_size=4))
 def test_any_change_of_width_keeps_the_newest_words_in_view(
     history: list[Snapshot], widths: list[float]

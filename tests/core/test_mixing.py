@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -109,7 +109,6 @@ def test_one_choice_does_not_flap() -> None:
     assert np.array_equal(mixed[2 * WINDOW :], same[2 * WINDOW :].astype(np.float32))
 
 
-@settings(max_examples=40)
 @given(
     channels=st.integers(1, 8),
     cuts=st.lists(st.integers(0, 3 * WINDOW), max_size=8),

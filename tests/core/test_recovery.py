@@ -1,11 +1,9 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.errors import Decision, EngineError
 from surtitle.core.recovery import Again, GiveUp, Judge, PassOver, Verdict
-
-quick = settings(max_examples=30, deadline=None)
 
 DELAYS = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
 
@@ -116,7 +114,6 @@ def test_it_does_not_come_back_before_it_was_asked_to(
     assert judge.failed(fault, hearing=False, chance=0) == Again(delay=delay)
 
 
-@quick
 @given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=len(DELAYS)))
 def test_chance_adds_a_quarter_at_most(chances: list[float]) -> None:
     judge = Judge()

@@ -169,4 +169,4 @@ class Sound(RuleBasedStateMachine):
 
 
 TestSound = Sound.TestCase
-TestSound.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestSound.settings = settings(stateful_step_count=25)

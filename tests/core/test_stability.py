@@ -1,11 +1,9 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.stability import Enough, Stability, WordStream, agreed_form, words_of
-
-quick = settings(max_examples=30, deadline=None)
 
 RULES = Stability(show=(Enough(2, 0.2),), settle=(Enough(4, 0.8), Enough(1, 3.0)))
 
@@ -45,7 +43,6 @@ def test_text_is_cut_into_words_that_bring_their_space(text: str, words: list[st
     assert words_of(text) == words
 
 
-@quick
 @given(st.text())
 def test_words_joined_are_the_text_with_its_space_evened_out(text: str) -> None:
     assert "".join(words_of(text)) == " ".join(text.split())
@@ -173,7 +170,6 @@ def test_what_the_engine_promises_is_settled_word_by_word(
     assert stream.settled == settled
 
 
-@quick
 @given(
     words=st.lists(st.sampled_from(["know", "knowing", "日本", "a", "it's"]), max_size=8),
     data=st.data(),
@@ -258,7 +254,6 @@ VOCABULARY = st.lists(
 ).map(" ".join)
 
 
-@quick
 @given(
     hypotheses=st.lists(st.tuples(VOCABULARY, st.integers(0, 30), st.integers(-3, 8))),
     final=VOCABULARY,
@@ -280,7 +275,6 @@ def test_settled_text_only_grows_at_its_end(
     assert stream.tentative == ""
 
 
-@quick
 @given(hypotheses=st.lists(st.tuples(VOCABULARY, st.integers(1, 8))), final=VOCABULARY)
 def test_white_space_is_one_space_or_none(hypotheses: list[tuple[str, int]], final: str) -> None:
     stream, end = WordStream(RULES), 0

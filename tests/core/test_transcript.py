@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pysubs2
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from surtitle.core.transcript import (
@@ -188,7 +188,6 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", "", text)
 
 
-@settings(max_examples=40)
 @given(st.lists(one_source(), min_size=1, max_size=2))
 def test_cues_are_in_order_readable_apart_and_complete(sources: list[list[Entry]]) -> None:
     entries = [each for source in sources for each in source]
@@ -202,7 +201,6 @@ def test_cues_are_in_order_readable_apart_and_complete(sources: list[list[Entry]
     assert shown == sorted(squeezed(said))
 
 
-@settings(max_examples=40)
 @given(one_source())
 def test_the_cues_of_one_source_keep_its_words_in_order(entries: list[Entry]) -> None:
     shown = "".join(line for cue in cues(entries) for line in cue.lines)
@@ -257,7 +255,6 @@ def test_times_beyond_a_hundred_hours_stay_true() -> None:
     )
 
 
-@settings(max_examples=40)
 @given(one_source())
 @example([entry(1, 0, 2, "-->\n\n2\n00:00:01,000 --> 00:00:02,000\nx")])
 def test_speech_cannot_forge_a_cue(entries: list[Entry]) -> None:
@@ -284,7 +281,6 @@ def one_go(form: Form, entries: list[Entry]) -> str:
             return to_json(entries)
 
 
-@settings(max_examples=40)
 @given(st.sampled_from(Form), one_source(), st.data())
 def test_growing_gives_what_one_go_gives(
     form: Form, entries: list[Entry], data: st.DataObject
