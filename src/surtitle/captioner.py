@@ -159,8 +159,6 @@ class Captioner:
         self._finishing = False
         """The engine session has been told that no more sound comes."""
         self._source_ended = False
-        self._waits = False
-        """The source waits for the engine."""
         self._stopping = asyncio.Event()
         self._lost: SurtitleError | None = None
         self._changed = asyncio.Event()
@@ -274,10 +272,8 @@ class Captioner:
         while self._backlog.waiting > _FILE_AHEAD and not self._source.live:
             if self._stopping.is_set():
                 break
-            self._waits = True
             self._changed.clear()
             await self._changed.wait()
-        self._waits = False
 
     # -- text out ------------------------------------------------------------------
 
@@ -438,8 +434,8 @@ class Captioner:
     async def _tell_status(self, health: Health) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if self._waits or self._source_ended:
-                health.frames(loop.time(), level=self._level)  # nothing is missing
+            if self._source_ended:
+                health.frames(loop.time(), level=self._level)  # nothing more is to come
             reached = self._backlog.reached
             health.behind(
                 max(0, self.position - reached) / SAMPLE_RATE,
