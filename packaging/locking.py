@@ -14,6 +14,7 @@ from terminal import SetupError, run, say
 __all__ = ["lock"]
 
 _HEAD = "# Written by: python3 packaging/dev.py lock\n"
+_TO_RUN = ("desktop", "aws", "serve")
 _EDITABLE = "editables"  # what hatchling asks for at run time to link a working copy into .venv
 
 
@@ -45,7 +46,8 @@ def lock(options: list[str]) -> int:
             *(program, "pip", "compile", "-q", "--universal", "--python-version", "3.12"),
             *("--generate-hashes", "--no-header", "--no-annotate", *options),
         ]
-        _compile([*compiler, project, "-", "--extra", "desktop"], backend, "run")
+        extras = [word for name in _TO_RUN for word in ("--extra", name)]
+        _compile([*compiler, project, "-", *extras], backend, "run")
         _compile([*compiler, project, "-", "--all-extras", *same], backend, "dev")
         _compile([*compiler, "-"], "uv", "uv")
     return 0

@@ -50,7 +50,8 @@ def test_everything_that_the_project_asks_for_is_pinned(project: dict[str, objec
     assert isinstance(build, dict)
     extras: dict[str, list[str]] = about["optional-dependencies"]
     base = wanted([*about["dependencies"], *build["requires"]])
-    assert base | wanted(extras["desktop"]) <= pins("run").keys()
+    to_run = wanted([need for name in ("desktop", "aws", "serve") for need in extras[name]])
+    assert base | to_run <= pins("run").keys()
     assert base | wanted([one for extra in extras.values() for one in extra]) <= pins("dev").keys()
 
 
