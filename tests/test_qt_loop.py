@@ -87,3 +87,77 @@ def test_garbage_is_collected_in_the_thread_of_the_windows_only() -> None:
     run_in_qt(main)
     assert deleted_in == [threading.main_thread()]
     assert gc.isenabled()
+
+
+def test_what_is_asked_for_from_within_does_not_interrupt() -> None:
+    order: list[str] = []
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(order.append, "first")
+        loop.call_soon_threadsafe(order.append, "second")
+        order.append("this")
+        await asyncio.sleep(0.01)
+        return 0
+
+    run_in_qt(main)
+    assert order == ["this", "first", "second"]
+
+
+def test_timers_ring_in_their_order_and_cancelled_ones_not_at_all() -> None:
+    order: list[int] = []
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        soon = loop.time() + 0.05
+        for number in range(500):
+            loop.call_later(3600, order.append, -1).cancel()
+            loop.call_at(soon + 0.001 * (number % 5), order.append, number % 5)
+        async with asyncio.timeout(10):
+            while len(order) < 500:
+                await asyncio.sleep(0.01)
+        return 0
+
+    run_in_qt(main)
+    assert order == sorted(order)
+    assert len(order) == 500
+
+
+def test_threads_wake_the_loop() -> None:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        heard = 0
+        everything = asyncio.Event()
+
+        def hear() -> None:
+            nonlocal heard
+            heard += 1
+            if heard == 2000:
+                everything.set()
+
+        def tell() -> None:
+            for _ in range(1000):
+                loop.call_soon_threadsafe(hear)
+
+        threads = [threading.Thread(target=tell) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        async with asyncio.timeout(10):
+            await everything.wait()
+        for thread in threads:
+            thread.join()
+        return heard
+
+    assert run_in_qt(main) == 2000
+
+
+def test_a_closed_loop_says_so() -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def main() -> int:
+        loops.append(asyncio.get_running_loop())
+        return 0
+
+    run_in_qt(main)
+    with pytest.raises(RuntimeError, match="closed"):
+        loops[0].call_soon_threadsafe(print)
