@@ -11,6 +11,8 @@ they do not depend on how the sound arrives in blocks; a change is faded over a
 window, so it is not heard.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,12 @@ __all__ = ["Mixer", "Mono", "window_frames"]
 
 type Mono = NDArray[np.float32]
 """One channel on the scale of 16-bit samples, not yet rounded or clipped."""
+
+type Powers = NDArray[np.float64]
+"""The sum over a window of each channel times each channel."""
+
+type Weights = tuple[float, ...]
+"""How much of each channel is in the mix."""
 
 _WINDOWS_PER_SECOND = 50
 
@@ -54,10 +62,10 @@ class Mixer:
         self._channels = channels
         self._window = window_frames(rate)
         self._pending = np.empty((0, channels), np.int16)
-        self._live = np.zeros(channels, np.bool_)
+        self._live = [False] * channels
         self._alone: int | None = None
         self._calm = 0
-        self._weights: NDArray[np.float32] | None = None
+        self._weights: Weights | None = None
         # From just above 0 to exactly 1, where the next window goes on.
         self._ramp = (np.arange(1, self._window + 1) / self._window).astype(np.float32)
 
@@ -78,51 +86,65 @@ class Mixer:
         return self._mix(rest)
 
     def _mix(self, samples: NDArray[np.int16]) -> Mono:
+        mixed = np.zeros(len(samples), np.float32)
         if not samples.any():  # silence teaches nothing, and idle time should cost nothing
-            return np.zeros(len(samples), np.float32)
-        windows = [
-            self._mix_window(samples[start : start + self._window])
-            for start in range(0, len(samples), self._window)
-        ]
-        return np.concatenate(windows) if windows else np.empty(0, np.float32)
-
-    def _mix_window(self, window: NDArray[np.int16]) -> Mono:
-        wanted = self._choose(window)
-        before = wanted if self._weights is None else self._weights
-        self._weights = wanted
-        mixed = np.zeros(len(window), np.float32)
-        # Channel by channel and in this order: sums of floats then never depend
-        # on how much sound came at once.
-        for channel in np.flatnonzero(wanted + before):
-            column = window[:, channel].astype(np.float32)
-            if before[channel] == wanted[channel]:
-                mixed += column * wanted[channel]
-            else:
-                step = wanted[channel] - before[channel]
-                mixed += column * (before[channel] + step * self._ramp[: len(window)])
+            return mixed
+        weights = [self._choose(powers, frames) for powers, frames in self._powers(samples)]
+        start, before = 0, weights[0] if self._weights is None else self._weights
+        for wanted, windows in _runs(weights, before):
+            part = slice(start, start + windows * self._window)
+            self._add(mixed[part], samples[part], before, wanted)
+            start, before = part.stop, wanted
+        self._weights = before
         return mixed
 
-    def _choose(self, window: NDArray[np.int16]) -> NDArray[np.float32]:
-        """The weight of every channel at the end of this window."""
-        wide = window.astype(np.int64)  # sums of squares stay exact
-        powers = (wide * wide).sum(axis=0) / len(window)
-        self._live |= powers >= _AUDIBLE
-        # Until something is heard every channel counts, so that faint sound is not lost.
-        counted = self._live if self._live.any() else np.ones_like(self._live)
-        count = int(counted.sum())
-        loudest = int(powers.argmax())
-        if powers[loudest] >= _AUDIBLE:
-            total = wide[:, counted].sum(axis=1)
-            together = float((total * total).sum()) / len(window)  # count² times the mean's power
-            self._judge(powers, loudest=loudest, cancelled=together < _CANCELLED * powers[loudest])
-        weights = np.zeros(self._channels, np.float32)
-        if self._alone is None:
-            weights[counted] = 1.0 / count
-        else:
-            weights[self._alone] = 1.0
-        return weights
+    def _powers(self, samples: NDArray[np.int16]) -> Iterator[tuple[Powers, int]]:
+        """For each window the products of all channels with each other, and its length.
 
-    def _judge(self, powers: NDArray[np.float64], *, loudest: int, cancelled: bool) -> None:
+        Sums of products of 16-bit samples are exact in 64-bit floats, in whatever order.
+        """
+        whole = len(samples) // self._window
+        exact = samples.astype(np.float64)
+        windows = exact[: whole * self._window].reshape(whole, self._window, self._channels)
+        for products in windows.transpose(0, 2, 1) @ windows:
+            yield products, self._window
+        if rest := len(samples) - whole * self._window:
+            yield exact[-rest:].T @ exact[-rest:], rest
+
+    def _add(
+        self, mixed: Mono, samples: NDArray[np.int16], before: Weights, wanted: Weights
+    ) -> None:
+        """Mix `samples` into `mixed`; if the weights change, it is a window that fades."""
+        # Channel by channel and in this order: sums of floats then never depend
+        # on how much sound came at once.
+        for channel, (old, new) in enumerate(zip(before, wanted, strict=True)):
+            if not (old or new):
+                continue
+            column = samples[:, channel].astype(np.float32)
+            if old == new:
+                mixed += column * np.float32(new)
+            else:
+                fade = np.float32(old) + np.float32(new - old) * self._ramp[: len(column)]
+                mixed += column * fade
+
+    def _choose(self, products: Powers, frames: int) -> Weights:
+        """The weight of every channel at the end of this window."""
+        powers = (products.diagonal() / frames).tolist()
+        self._live = [
+            live or power >= _AUDIBLE for live, power in zip(self._live, powers, strict=True)
+        ]
+        # Until something is heard every channel counts, so that faint sound is not lost.
+        counted = self._live if any(self._live) else [True] * self._channels
+        loudest = powers.index(max(powers))
+        if powers[loudest] >= _AUDIBLE:
+            # Times the square of their number: the power of the channels' mean.
+            together = float(products[counted][:, counted].sum()) / frames
+            self._judge(powers, loudest=loudest, cancelled=together < _CANCELLED * powers[loudest])
+        if self._alone is not None:
+            return tuple(float(channel == self._alone) for channel in range(self._channels))
+        return tuple(counts / sum(counted) for counts in counted)
+
+    def _judge(self, powers: list[float], *, loudest: int, cancelled: bool) -> None:
         """Decide whether one channel speaks alone, slowly in one direction only."""
         if cancelled:
             self._calm = 0
@@ -135,3 +157,18 @@ class Mixer:
                 return
         if self._alone is not None and powers[loudest] > _LOUDER * powers[self._alone]:
             self._alone = loudest
+
+
+def _runs(weights: list[Weights], before: Weights) -> Iterator[tuple[Weights, int]]:
+    """Put windows without a change together; one with a change stands alone."""
+    count = 0
+    for wanted in weights:
+        if wanted == before:
+            count += 1
+            continue
+        if count:
+            yield before, count
+        yield wanted, 1
+        before, count = wanted, 0
+    if count:
+        yield before, count
