@@ -7,6 +7,8 @@ import os
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import settings
 # Few examples a run keep the core's tests quick; each run has others.
 # SURTITLE_EXAMPLES=1000 looks harder.
 settings.register_profile(
-    "surtitle", max_examples=int(os.environ.get("SURTITLE_EXAMPLES", "25")), deadline=None
+    "surtitle", max_examples=int(os.environ.get("SURTITLE_EXAMPLES", "10")), deadline=None
 )
 settings.load_profile("surtitle")
 
@@ -25,6 +27,7 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 _ROOT = Path(__file__).resolve().parent.parent
 _GRACE = 2.0
 """Seconds a thread that was told to end may take to do so."""
+_HOMES = count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,24 +43,37 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_world(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Put every guard around the test: one fixture, since six took longer than many tests do."""
+    with (
+        _own_world(request, tmp_path_factory),
+        _no_surprising_logs(request.node),
+        _no_tasks_left(),
+        _no_threads_left(),
+    ):
+        yield
+        if "qapp" in request.fixturenames:
+            # Collect windows here: PySide dies when another thread happens to find them.
+            gc.collect()
+
+
+@contextmanager
+def _own_world(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the user's files and screen out of it, also for programs that the test starts."""
-    monkeypatch.setenv("SURTITLE_HOME", str(tmp_path / "surtitle-home"))
-    if request.node.get_closest_marker("screen"):
-        monkeypatch.delenv("QT_QPA_PLATFORM")
+    if "tmp_path" in request.fixturenames:
+        home: Path = request.getfixturevalue("tmp_path") / "surtitle-home"
+    else:  # made only by who writes there: a folder a test is dear, and most need none
+        home = folders.getbasetemp() / f"surtitle-home-{next(_HOMES)}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURTITLE_HOME", str(home))
+        if request.node.get_closest_marker("screen"):
+            patch.delenv("QT_QPA_PLATFORM")
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _no_windows_left_as_garbage(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Collect them here: PySide dies when another thread happens to find them."""
-    yield
-    if "qapp" in request.fixturenames:
-        gc.collect()
-
-
-@pytest.fixture(autouse=True)
+@contextmanager
 def _no_threads_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
@@ -68,8 +84,8 @@ def _no_threads_left() -> Iterator[None]:
             assert not thread.is_alive(), f"left a thread behind: {thread.name}"
 
 
-@pytest.fixture(autouse=True)
-def _no_tasks_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def _no_tasks_left() -> Iterator[None]:
     """Catch the tasks that `asyncio.run` would cancel without a word, and those of other loops."""
     left: set[str] = set()
     cancel_all = asyncio.runners._cancel_all_tasks  # type: ignore[attr-defined] # private
@@ -78,9 +94,10 @@ def _no_tasks_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         left.update(map(_describe, asyncio.all_tasks(loop)))
         cancel_all(loop)
 
-    monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", note_and_cancel)
     before = _pending()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.runners, "_cancel_all_tasks", note_and_cancel)
+        yield
     left.update(map(_describe, _pending() - before))
     assert not left, f"left tasks behind: {', '.join(sorted(left))}"
 
@@ -104,14 +121,16 @@ class _Memory(logging.Handler):
         self.messages.append(f"{record.name}: {record.getMessage()}")
 
 
-@pytest.fixture(autouse=True)
-def _no_surprising_logs(request: pytest.FixtureRequest) -> Iterator[None]:
+@contextmanager
+def _no_surprising_logs(test: pytest.Item) -> Iterator[None]:
     """Fail on a warning that no `logs` marker announces, and on a marker that announces nothing."""
     memory = _Memory()
     logging.getLogger().addHandler(memory)
-    yield
-    logging.getLogger().removeHandler(memory)
-    patterns = [str(mark.args[0]) for mark in request.node.iter_markers("logs")]
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(memory)
+    patterns = [str(mark.args[0]) for mark in test.iter_markers("logs")]
     for pattern in patterns:
         assert any(re.search(pattern, text) for text in memory.messages), (
             f"announced but not logged: {pattern}"

@@ -11,7 +11,7 @@ import pytest
 
 SRC = Path(__file__).resolve().parent.parent / "src"
 OURS = "surtitle"
-SHELLS = ("audio", "engines", "storage", "ui")
+SHELLS = ("audio", "engines", "server", "storage", "ui")
 
 # What the core must not even have in hand: devices, files, clocks, chance, loops and threads.
 IMPURE = {
@@ -20,7 +20,7 @@ IMPURE = {
     *("select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys"),
     *("tempfile", "threading", "time", "urllib", "uuid", "zoneinfo"),
 }
-PURE_LIBRARIES = {"numpy", "pysubs2", "soxr"}
+PURE_LIBRARIES = {"msgspec", "numpy", "pysubs2", "soxr"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,14 @@ RULES = (
         allowed=lambda it: it.library not in IMPURE,
     ),
     Rule(
-        sentence="the core knows the standard library, numpy, pysubs2 and soxr",
+        sentence="the core knows the standard library, msgspec, numpy, pysubs2 and soxr",
         parts=lambda part: part == "core",
         allowed=lambda it: it.standard or it.library in PURE_LIBRARIES or it.part == "core",
     ),
     Rule(
-        sentence="the conductor knows only the core",
-        parts=lambda part: part == "captioner",
-        allowed=lambda it: it.standard or it.part == "core",
+        sentence="the conductor and its relay know only the core",
+        parts=lambda part: part in ("captioner", "relay"),
+        allowed=lambda it: it.standard or it.part in ("core", "relay"),
     ),
     Rule(
         sentence="a shell knows the core and its own library, no other part",
@@ -126,6 +126,18 @@ RULES = (
         sentence="only ui and the loop know Qt",
         parts=lambda part: part not in ("ui", "qt_loop"),
         allowed=lambda it: it.library not in ("PySide6", "shiboken6"),
+    ),
+    Rule(
+        sentence="only one module knows the SDK of AWS",
+        parts=lambda part: True,
+        allowed=lambda it: it.importer == "surtitle.engines.sagemaker_sdk"
+        or not it.library.startswith(("aws_sdk", "awscrt", "smithy")),
+    ),
+    Rule(
+        sentence="only one module knows botocore",
+        parts=lambda part: True,
+        allowed=lambda it: it.importer == "surtitle.engines.aws_credentials"
+        or it.library != "botocore",
     ),
     Rule(
         sentence="nobody imports app but the command line",

@@ -155,6 +155,8 @@ def test_json_tells_everything_a_line_each() -> None:
         "engine": "",
         "place": "",
         "behind": 0.0,
+        "lost": 0.0,
+        "breaks": 0,
     }
     assert lines[1] == {
         "type": "partial", "utterance": 1, "text": "Hello thé", "settled": 5, **times

@@ -26,8 +26,9 @@ from surtitle.core.health import Look, State, Status
 from surtitle.core.placement import Place
 from surtitle.core.settings import Settings
 from surtitle.core.stability import Stability
-from surtitle.engines.on_device import OnDeviceEngine
 from surtitle.qt_loop import ask_for_display, run_in_qt
+from surtitle.relay import Engines
+from surtitle.speech_engines import chosen_engines
 from surtitle.storage.places import Places
 from surtitle.storage.session import Session
 from surtitle.storage.settings_file import SettingsFile
@@ -70,7 +71,7 @@ class Desktop:
 
     Args:
         window_system: What `ask_for_display` decided.
-        make_engine: Makes an engine session.
+        make_engine: Makes an engine session, whatever the settings say.
         system: What to list and capture devices through.
         try_again: Seconds until a device that was lost is asked for again.
     """
@@ -79,7 +80,7 @@ class Desktop:
         self,
         window_system: WindowSystem,
         *,
-        make_engine: Callable[[], Engine] = OnDeviceEngine,
+        make_engine: Callable[[], Engine] | None = None,
         system: SoundSystem = SOUND_SYSTEM,
         try_again: float = _TRY_AGAIN,
     ) -> None:
@@ -281,14 +282,15 @@ class Desktop:
         self._commands.show_sources(_choices(devices, settings))
         device = choose(devices, kind, settings.audio_device or None)
         source = open_source(device, follow_default=not settings.audio_device, system=self._system)
+        engines = await self._engines()
         loop = asyncio.get_running_loop()
         self._captioner = Captioner(
             source,
-            self._make_engine,
+            engines,
             self._captions,
             self,
             chance=random.random,
-            keeper=self._transcript(source.name),
+            keeper=self._transcript(source.name, engines.chosen().name),
             # One clock for the session: what is said after a pause has its true time,
             # but not one that has been given out already, by a device that runs fast.
             origin=max(int((loop.time() - self._began) * SAMPLE_RATE), self._position),
@@ -300,12 +302,17 @@ class Desktop:
             self._position = self._captioner.position
             self._captioner = None
 
+    async def _engines(self) -> Engines[Engine]:
+        if self._make_engine is not None:
+            return Engines(chosen=self._make_engine)
+        return await chosen_engines(self._settings, stand_in=self._settings.engine_stand_in)
+
     def _show_state(self, state: State, message: str, remedy: str = "") -> None:
         self.status(replace(self._status, state=state, message=message, remedy=remedy, behind=0.0))
 
     # -- transcript ----------------------------------------------------------------
 
-    def _transcript(self, source: str) -> Session | None:
+    def _transcript(self, source: str, engine: str) -> Session | None:
         if not self._settings.transcript_save:
             return None
         if self._session is None:
@@ -317,7 +324,7 @@ class Desktop:
                     loop.call_soon_threadsafe(self.notice, str(error))
 
             self._session = self._store.begin_session(
-                datetime.now(UTC).astimezone() - age, source, self._make_engine().name, tell
+                datetime.now(UTC).astimezone() - age, source, engine, tell
             )
         return self._session
 

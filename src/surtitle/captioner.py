@@ -31,6 +31,7 @@ from surtitle.core.intake import SILENCE, Intake
 from surtitle.core.recovery import GiveUp, Judge, PassOver
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 from surtitle.core.transcript import Entry
+from surtitle.relay import Engines, Relay
 
 __all__ = ["Audience", "Captioner", "Engine", "Keeper", "Source"]
 
@@ -42,6 +43,10 @@ _DRAIN_WITHIN = 10.0
 """Seconds that the last words may keep us waiting, once the engine has been given everything."""
 _LAST_TRIES = 5
 """Sessions that may fail in a row after the sound has ended."""
+_LIVE = 60 * SAMPLE_RATE
+"""Sound that may wait before what is live counts for more."""
+_CATCH_UP = 15 * SAMPLE_RATE
+"""What then still is heard of it."""
 
 
 class Source(Protocol):
@@ -117,7 +122,7 @@ class Captioner:
 
     Args:
         source: What to listen to.
-        engine: Makes an engine session; called again after each failure.
+        engine: Makes an engine session; called again after each failure. Or several engines.
         captions: Where the text goes; the same one may serve several captioners in turn.
         audience: Who is told.
         chance: Random numbers from 0 to 1.
@@ -131,7 +136,7 @@ class Captioner:
     def __init__(
         self,
         source: Source,
-        engine: Callable[[], Engine],
+        engine: Callable[[], Engine] | Engines[Engine],
         captions: Captions,
         audience: Audience,
         *,
@@ -143,12 +148,14 @@ class Captioner:
         buffer: float = 600.0,
     ) -> None:
         self._source = source
-        self._make_engine = engine
+        engines = engine if isinstance(engine, Engines) else Engines(chosen=engine)
+        self._relay = Relay(engines, chance=chance, tell=audience.notice)
         self._captions = captions
         self._audience = audience
         self._chance = chance
         self._keeper = keeper
         self._origin = origin
+        self._patience = patience
         self._judge = Judge(patience=patience)
         self._microphone = microphone
         self._backlog = Backlog(origin=origin, bound=buffer)
@@ -161,6 +168,8 @@ class Captioner:
         self._source_ended = False
         self._stopping = asyncio.Event()
         self._lost: SurtitleError | None = None
+        self._between = asyncio.Event()
+        """Everything that the session was given up to some point is settled: a place to change."""
         self._changed = asyncio.Event()
         """Sound has been put into the buffer or taken out of it, or the source has ended."""
 
@@ -176,7 +185,7 @@ class Captioner:
             SurtitleError: The source or the engine failed for good. What had been
                 recognised until then has been told and kept; the rest is a gap.
         """
-        engine = self._make_engine()
+        engine = self._relay.next
         health = Health(
             asyncio.get_running_loop().time(),
             source=self._source.name,
@@ -189,7 +198,7 @@ class Captioner:
         ticker = asyncio.create_task(self._tell_status(health), name="status")
         complete = False
         try:
-            await self._conduct(engine, health)
+            await self._conduct(health)
             complete = True
         except SurtitleError as error:
             health.failed(error)
@@ -199,6 +208,7 @@ class Captioner:
             intake.cancel()  # it has ended, unless something is wrong or nobody wants more
             try:
                 await self._source.close()
+                await self._relay.close()
                 await asyncio.gather(intake, ticker, return_exceptions=True)
             finally:
                 self._wind_up(health, complete=complete)
@@ -277,25 +287,50 @@ class Captioner:
 
     # -- text out ------------------------------------------------------------------
 
-    async def _conduct(self, engine: Engine, health: Health) -> None:
+    async def _conduct(self, health: Health) -> None:
         """Run engine sessions until the source has ended and everything is heard."""
         while True:
             self._fed = self._finishing = False
             try:
-                await self._session(engine, health)
+                engine = await self._begin(health)
+                await self._run(engine, health)
             except EngineError as error:
                 self._captions.interrupted()
                 delay = 0.0 if self._all_done else self._after(error, health)
             else:
                 return
-            finally:
-                await engine.stop()
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._stopping.wait()
             if self._all_done:
                 return
-            engine = self._make_engine()
+
+    async def _begin(self, health: Health) -> Engine:
+        stood_in = self._relay.standing_in
+        engine = await self._relay.begin()
+        if stood_in != self._relay.standing_in:
+            self._judge = Judge(patience=self._patience)
+        self._serve(engine, health)
+        return engine
+
+    def _serve(self, engine: Engine, health: Health) -> None:
+        health.served(engine=engine.name, place=engine.place)
+        health.ready()
+        self._relay.plan()
+
+    async def _run(self, engine: Engine, health: Health) -> None:
+        """Run this session, and those that take over from it, until everything is heard."""
+        while True:
+            try:
+                successor = await self._session(engine, health)
+            finally:
+                self._relay.leave(engine)
+            if successor is None:
+                return
+            engine = successor
+            self._captions.interrupted()
+            self._backlog.rewind()
+            self._serve(engine, health)
 
     @property
     def _enough(self) -> bool:
@@ -321,35 +356,60 @@ class Captioner:
         """
         verdict = self._judge.failed(error, hearing=self._fed, chance=self._chance())
         tries = 1 if self._stopping.is_set() else _LAST_TRIES if self._source_ended else None
-        if isinstance(verdict, GiveUp) or (tries is not None and self._judge.failures > tries):
+        if isinstance(verdict, GiveUp) and self._relay.can_stand_in:
+            self._relay.refuse(error)
+        elif isinstance(verdict, GiveUp) or (tries is not None and self._judge.failures > tries):
             raise error
         health.broken(error)
         self._audience.status(health.status(asyncio.get_running_loop().time()))
         if isinstance(verdict, PassOver):
             self._backlog.pass_over()
         self._backlog.rewind()
+        if isinstance(verdict, GiveUp) or self._relay.can_stand_in:
+            return 0.0  # the relay does the waiting
         return verdict.delay
 
-    async def _session(self, engine: Engine, health: Health) -> None:
-        await engine.start()
-        health.ready()
+    async def _session(self, engine: Engine, health: Health) -> Engine | None:
+        """Run one session to its end. Gives the one that takes over, if one does."""
         feeder = asyncio.create_task(self._feed(engine), name="feed")
         listener = asyncio.create_task(self._listen(engine, health), name="listen")
+        watcher = asyncio.create_task(self._wait_for_successor(), name="successor")
+        tasks = (feeder, listener, watcher)
         try:
-            await asyncio.wait((feeder, listener), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if watcher.done() and not listener.done() and not self._finishing:
+                return watcher.result()
+            watcher.cancel()
+            if not feeder.done() and not listener.done():
+                await asyncio.wait((feeder, listener), return_when=asyncio.FIRST_COMPLETED)
             if feeder.done():
                 feeder.result()
                 await self._wait_for_last_words(listener)
             listener.result()
             if not self._finishing:
                 raise EngineError("The speech engine ended by itself.", decision=Decision.RETRY)
+            return None
         finally:
-            feeder.cancel()
-            listener.cancel()
-            await asyncio.gather(feeder, listener, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _wait_for_successor(self) -> Engine:
+        """Wait until another session is ready and nothing is under way in this one."""
+        while True:
+            relief = self._relay.relief
+            if relief is not None:
+                await asyncio.wait([relief])
+                self._between.clear()
+                await self._between.wait()
+                if (successor := self._relay.taking_over()) is not None:
+                    return successor
+            await asyncio.Event().wait()  # there will be none
 
     async def _feed(self, engine: Engine) -> None:
         while True:
+            if self._source.live and self._backlog.waiting > _LIVE:
+                self._backlog.leave_out(self.position - _CATCH_UP)
             chunk = self._backlog.take(fresh=not self._enough)
             if chunk is not None:
                 self._changed.set()  # a file may go on reading
@@ -386,6 +446,7 @@ class Captioner:
                 self._mark_gaps(event.start)
                 changed = self._captions.apply(event)
                 if changed:
+                    self._judge.alive()
                     health.text(now)
                     self._publish(changed)
                 if isinstance(event, Final):
@@ -402,8 +463,11 @@ class Captioner:
         # or sound that breaks the engine each time would be tried for ever.
         if self._backlog.settle(position):
             self._judge.progress()
+            self._relay.works()
             health.progress()
         self._mark_gaps(position)
+        if self._captions.between:
+            self._between.set()
 
     def _mark_gaps(self, position: int | None) -> None:
         """Mark the gaps that the text has come to; all of them if it ends."""
@@ -418,7 +482,11 @@ class Captioner:
         self._mark_gaps(None)
         if self._lost is not None and complete:
             health.failed(self._lost)
-        health.behind(0.0, heard=(self._backlog.reached - self._origin) / SAMPLE_RATE)
+        health.behind(
+            0.0,
+            heard=(self._backlog.reached - self._origin) / SAMPLE_RATE,
+            lost=self._backlog.lost / SAMPLE_RATE,
+        )
         health.ended()
         self._audience.status(health.status(asyncio.get_running_loop().time()))
 
@@ -440,6 +508,7 @@ class Captioner:
             health.behind(
                 max(0, self.position - reached) / SAMPLE_RATE,
                 heard=(reached - self._origin) / SAMPLE_RATE,
+                lost=self._backlog.lost / SAMPLE_RATE,
             )
             self._audience.status(health.status(loop.time()))
             await asyncio.sleep(_STATUS_EVERY)

@@ -205,6 +205,8 @@ def _status(status: Status) -> dict[str, object]:
         "engine": status.engine,
         "place": status.place,
         "behind": round(status.behind, 1),
+        "lost": round(status.lost, 1),
+        "breaks": status.breaks,
     }
 
 

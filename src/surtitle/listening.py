@@ -4,7 +4,7 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from os import environ
@@ -15,13 +15,15 @@ from surtitle.audio.capture import open_source
 from surtitle.audio.devices import SOUND_SYSTEM, Device, Kind, choose, list_devices
 from surtitle.audio.files import MediaFile, Pace
 from surtitle.audio.raw import RawStream
-from surtitle.captioner import Captioner, Source
+from surtitle.captioner import Captioner, Engine, Source
 from surtitle.console import Console, StandardOutput
 from surtitle.core.captions import Captions
 from surtitle.core.errors import UsageError
+from surtitle.core.settings import Settings, Value
 from surtitle.core.stability import Stability
 from surtitle.core.transcript import Form
-from surtitle.engines.on_device import OnDeviceEngine
+from surtitle.relay import Engines
+from surtitle.speech_engines import chosen_engines
 from surtitle.storage.output import OutputFile
 from surtitle.storage.places import Places
 from surtitle.storage.session import Session
@@ -32,6 +34,7 @@ __all__ = ["caption", "describe_devices", "find_device"]
 
 _KINDS = {str(kind): kind for kind in Kind}
 _TITLES = {Kind.SYSTEM: "What this computer plays", Kind.MIC: "Microphones"}
+_TELLING = {Settings.engine_url.key: "vllm", Settings.engine_endpoint.key: "sagemaker"}
 _PATIENCE = 5
 """Failures of the engine in a row after which a command gives up."""
 _SOUND_WITHIN = 2.0
@@ -39,9 +42,23 @@ _SOUND_WITHIN = 2.0
 
 
 def caption(
-    source: str, *, form: str | None, output: Path | None, pace: str, device: str | None
+    source: str,
+    *,
+    form: str | None,
+    output: Path | None,
+    pace: str,
+    device: str | None,
+    engine: Mapping[str, Value],
 ) -> int:
     """Caption `source` to standard output or to the file `output`. Returns the exit code.
+
+    Args:
+        source: A file, or one of the words that the command line knows.
+        form: Of the results; None for what the name of the output says.
+        output: A file for the results.
+        pace: Of a file.
+        device: Name of a device, or a part of it.
+        engine: Settings of the engine that are meant in place of the stored ones.
 
     Raises:
         SurtitleError: Something about the request, the source, the engine or the output.
@@ -52,7 +69,10 @@ def caption(
         )
     with ExitStack() as stack:
         sink = StandardOutput() if output is None else stack.enter_context(OutputFile(output))
-        return asyncio.run(_with_sound(_listen(source, _form(form, output), sink, pace, device)))
+        work = _listen(
+            source, sink, form=_form(form, output), pace=pace, device=device, engine=engine
+        )
+        return asyncio.run(_with_sound(work))
 
 
 def describe_devices() -> str:
@@ -88,13 +108,16 @@ async def _with_sound[T](work: Coroutine[object, object, T]) -> T:
 
 async def _listen(
     source_name: str,
-    form: Form,
     sink: StandardOutput | OutputFile,
+    *,
+    form: Form,
     pace: str,
     device: str | None,
+    engine: Mapping[str, Value],
 ) -> int:
     places = Places.find(environ)
     settings, problems = SettingsFile(places.settings).read()
+    engines = await _engines(settings, engine, source_name)
     source = await _source(source_name, pace, device)
     interruption = _Interruption()
     console = Console(
@@ -107,10 +130,11 @@ async def _listen(
     )
     for problem in problems:
         console.notice(str(problem))
-    keeper = _keeper(source, places, console) if settings.transcript_save else None
+    name = engines.chosen().name
+    keeper = _keeper(source, name, places, console) if settings.transcript_save else None
     captioner = Captioner(
         source,
-        OnDeviceEngine,
+        engines,
         Captions(Stability.of(settings.captions_steadiness)),
         console,
         chance=random.random,
@@ -150,7 +174,23 @@ async def _source(name: str, pace: str, device: str | None) -> Source:
     return open_source(await find_device(kind, device), follow_default=device is None)
 
 
-def _keeper(source: Source, places: Places, console: Console) -> Session:
+async def _engines(settings: Settings, wanted: Mapping[str, Value], source: str) -> Engines[Engine]:
+    """Engine sessions as the command line asks for them, else as the settings do.
+
+    For a file the chosen engine is worth waiting for, and mixed results are worth little.
+    """
+    for key, value in wanted.items():
+        settings = settings.with_value(key, value)
+    if Settings.engine_name.key not in wanted:
+        # What only one engine has says which one is meant.
+        for key, engine in _TELLING.items():
+            if key in wanted:
+                settings = settings.with_value(Settings.engine_name.key, engine)
+    stand_in = wanted.get(Settings.engine_stand_in.key, source in _KINDS)
+    return await chosen_engines(settings, stand_in=bool(stand_in) and settings.engine_stand_in)
+
+
+def _keeper(source: Source, engine: str, places: Places, console: Console) -> Session:
     loop = asyncio.get_running_loop()
 
     def tell(error: Exception) -> None:
@@ -158,7 +198,7 @@ def _keeper(source: Source, places: Places, console: Console) -> Session:
             loop.call_soon_threadsafe(console.notice, str(error))
 
     return TranscriptStore(places.transcripts).begin_session(
-        datetime.now(UTC).astimezone(), source.name, OnDeviceEngine().name, tell
+        datetime.now(UTC).astimezone(), source.name, engine, tell
     )
 
 

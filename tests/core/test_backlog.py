@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import Choices, made, thorough
 from surtitle.core.audio import Chunk
 from surtitle.core.backlog import Backlog
 
@@ -106,20 +106,25 @@ def test_what_leaves_a_full_buffer_is_one_gap() -> None:
     assert backlog.due(None) == [(0, 50_000 - SECOND)]
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.tuples(st.just("put"), st.integers(1, 30)),
-            st.tuples(st.just("lose"), st.integers(1, 30)),
-            st.tuples(st.just("take"), st.integers(1, 5)),
-            st.tuples(st.just("settle"), st.integers(0, 40)),
-            st.tuples(st.just("due"), st.just(0)),
-            st.tuples(st.just("rewind"), st.just(0)),
-            st.tuples(st.just("pass over"), st.just(0)),
-        ),
-        max_size=40,
-    )
-)
+STEPS = {
+    "put": (1, 30),
+    "lose": (1, 30),
+    "take": (1, 5),
+    "settle": (0, 40),
+    "due": (0, 0),
+    "rewind": (0, 0),
+    "pass over": (0, 0),
+}
+"""What can happen, and how much of it at least and at most."""
+
+
+def any_steps(choose: Choices) -> list[tuple[str, int]]:
+    kinds = choose.several(lambda: choose.of([*STEPS]), most=40)
+    return [(kind, choose.between(*STEPS[kind])) for kind in kinds]
+
+
+@thorough
+@given(made(any_steps, 81))
 def test_every_sample_is_settled_or_marked_or_comes_again(steps: list[tuple[str, int]]) -> None:
     backlog = Backlog(origin=0, bound=100 / SECOND)
     end = 0

@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import Choices, choices, made, thorough
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.captions import Captions, Passage, Snapshot
 from surtitle.core.speech import Final, Partial
@@ -262,26 +262,23 @@ def test_a_transcript_gets_settled_text_and_seconds() -> None:
 
 # Streams of anything.
 
-VOCABULARY = st.lists(st.sampled_from(["the", "The,", "no", "a", "日本", "語。"]), max_size=5).map(
-    " ".join
-)
+VOCABULARY = ["the", "The,", "no", "a", "日本", "語。"]
 
 
-@st.composite
-def deeds_of_anything(draw: st.DrawFn) -> list[Deed]:
+def anything(choose: Choices) -> list[Deed]:
     """Time goes on and utterances are numbered upwards; nothing else makes sense."""
     deeds: list[Deed] = []
     step, number = 1, 1
-    for kind in draw(st.lists(st.sampled_from("pppppfffngi"), max_size=25)):
-        step += draw(st.integers(0, 4))
-        start = draw(st.integers(max(0, step - 9), step))
+    for kind in choose.several(lambda: choose.of("pppppfffngi"), most=25):
+        step += choose.between(0, 4)
+        start = choose.between(max(0, step - 9), step)
+        text = " ".join(choose.several(lambda: choose.of(VOCABULARY), most=5))
         match kind:
             case "p":
-                stable = draw(st.sampled_from((0, 0, 3, 9)))
-                text = draw(VOCABULARY)
+                stable = choose.of((0, 0, 3, 9))
                 deeds.append(partial(number, text, step=step, start=start, stable=stable))
             case "f":
-                deeds.append(final(number, draw(VOCABULARY), step=step, start=start))
+                deeds.append(final(number, text, step=step, start=start))
                 number += 1
             case "n":
                 number += 1
@@ -293,7 +290,11 @@ def deeds_of_anything(draw: st.DrawFn) -> list[Deed]:
     return deeds
 
 
-@given(deeds_of_anything())
+DEEDS = made(anything, 150)
+
+
+@thorough
+@given(DEEDS)
 def test_nothing_that_is_settled_changes(deeds: list[Deed]) -> None:
     captions = Captions(RULES, keep=1000)
     known: dict[int, Passage] = {}
@@ -312,7 +313,7 @@ def test_nothing_that_is_settled_changes(deeds: list[Deed]) -> None:
         assert {key for key, passage in known.items() if passage.settled} <= set(shown)
 
 
-@given(deeds_of_anything())
+@given(DEEDS)
 def test_who_is_told_of_changes_knows_what_the_window_knows(deeds: list[Deed]) -> None:
     captions = Captions(RULES, keep=1000)
     told: dict[int, Passage] = {}
@@ -329,9 +330,9 @@ def test_who_is_told_of_changes_knows_what_the_window_knows(deeds: list[Deed]) -
         before = now
 
 
-@given(deeds_of_anything(), st.data())
+@given(DEEDS, choices(25))
 def test_any_cutting_and_any_repetition_gives_the_same_captions(
-    deeds: list[Deed], data: st.DataObject
+    deeds: list[Deed], choose: Choices
 ) -> None:
     once = Captions(RULES, keep=1000)
     first_told = [passage for deed in deeds for passage in do(once, deed)]
@@ -340,7 +341,7 @@ def test_any_cutting_and_any_repetition_gives_the_same_captions(
     finished: Final | None = None
     for deed in deeds:
         told += do(again, deed)
-        times = data.draw(st.integers(0, 2))
+        times = choose.between(0, 2)
         for _ in range(times if isinstance(deed, Partial | Final) else 0):
             assert do(again, deed) == []
         if deed is None:
@@ -376,13 +377,30 @@ def session(script: Sequence[str], begin: int, cuts: Sequence[int]) -> Iterator[
         yield Final(utterance=number, text=text, start=start, end=end)
 
 
-SCRIPTS = st.lists(st.sampled_from(["the", "no", "a", "word"]), min_size=1, max_size=14)
-CUTS: st.SearchStrategy[Sequence[int]] = st.one_of(
-    st.just(()),
-    st.integers(WORD // 2, 4 * WORD).map(lambda every: range(every, 14 * WORD, every)),
-    st.lists(st.integers(1, 14 * WORD), max_size=5),
-)
-BREAKS = st.lists(st.tuples(CUTS, st.integers(3, 20)), max_size=3)
+def any_script(choose: Choices) -> list[str]:
+    return choose.several(lambda: choose.of(["the", "no", "a", "word"]), least=1, most=14)
+
+
+def any_cuts(choose: Choices) -> Sequence[int]:
+    match choose.of(("none", "regular", "any")):
+        case "none":
+            return ()
+        case "regular":
+            every = choose.between(WORD // 2, 4 * WORD)
+            return range(every, 14 * WORD, every)
+        case _:
+            return choose.several(lambda: choose.between(1, 14 * WORD), most=5)
+
+
+def any_breaks(choose: Choices) -> list[tuple[Sequence[int], int]]:
+    return choose.several(lambda: (any_cuts(choose), choose.between(3, 20)), most=3)
+
+
+def any_ticks(choose: Choices) -> list[int]:
+    return choose.several(lambda: choose.between(0, 60), most=20)
+
+
+SCRIPTS, CUTS, BREAKS = made(any_script, 15), made(any_cuts, 12), made(any_breaks, 40)
 
 
 def replayed(
@@ -412,6 +430,7 @@ def replayed(
     return shown
 
 
+@thorough
 @given(SCRIPTS, BREAKS, CUTS)
 def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
     script: list[str], broken: list[tuple[Sequence[int], int]], cuts: Sequence[int]
@@ -419,9 +438,9 @@ def test_interruption_and_replay_say_no_word_twice_and_leave_none_out(
     assert replayed(script, [*broken, (cuts, 0)]) == " ".join(script)
 
 
-@given(SCRIPTS, CUTS, st.sets(st.integers(0, 60)))
+@given(SCRIPTS, CUTS, made(any_ticks, 21))
 def test_the_text_does_not_depend_on_how_often_the_engine_tells(
-    script: list[str], cuts: Sequence[int], dropped: set[int]
+    script: list[str], cuts: Sequence[int], dropped: list[int]
 ) -> None:
     whole = replayed(script, [(cuts, 0)])
     assert replayed(script, [(cuts, 0)], wanted=lambda e: e.end // STEP not in dropped) == whole

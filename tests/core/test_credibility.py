@@ -1,10 +1,18 @@
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import Choices, made
 from surtitle.core.credibility import Credibility, is_filler, likeness
 
-TEXTS = st.lists(st.sampled_from(["the", "cat", "sat", "on", "Mat."]), max_size=8).map(" ".join)
+WORDS = ["the", "cat", "sat", "on", "Mat."]
+
+
+def any_text(choose: Choices, *, least: int = 0) -> str:
+    return " ".join(choose.several(lambda: choose.of(WORDS), least=least, most=8))
+
+
+def any_texts(choose: Choices) -> list[str]:
+    return choose.several(lambda: any_text(choose, least=1), least=2, most=6)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,7 @@ def test_likeness_counts_words_in_order(one: str, other: str, expected: float) -
     assert likeness(one, other) == pytest.approx(expected)
 
 
-@given(TEXTS, TEXTS)
+@given(made(any_text, 9), made(any_text, 9))
 def test_likeness_is_a_share(one: str, other: str) -> None:
     assert 0.0 <= likeness(one, other) <= 1.0
     assert likeness(one, one) == 1.0
@@ -74,7 +82,7 @@ def test_words_that_come_back_are_believed(
     assert credibility.believed == believed
 
 
-@given(st.lists(TEXTS.filter(bool), min_size=2, max_size=6))
+@given(made(any_texts, 55))
 def test_who_only_adds_words_is_believed(texts: list[str]) -> None:
     credibility = Credibility()
     said = "yesterday the"

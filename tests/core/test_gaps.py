@@ -2,14 +2,17 @@ import itertools
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import Choices, made, thorough
 from surtitle.core.gaps import Gaps
 
-SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 20)), max_size=12)
+
+def any_spans(choose: Choices) -> list[tuple[int, int]]:
+    return choose.several(lambda: (choose.between(0, 60), choose.between(-3, 20)), most=12)
 
 
-@given(SPANS)
+@thorough
+@given(made(any_spans, 25))
 def test_every_lost_sample_is_in_one_span_and_spans_do_not_touch(
     spans: list[tuple[int, int]],
 ) -> None:

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import any_text, made
 from surtitle.core.line_breaking import clusters, has_words, simple_breaks, words
 
 
@@ -63,6 +63,6 @@ def test_characters_stay_whole(text: str, expected: list[str]) -> None:
     assert list(clusters(text)) == expected
 
 
-@given(st.text())
+@given(made(any_text, 120))
 def test_clusters_lose_nothing(text: str) -> None:
     assert "".join(clusters(text)) == text

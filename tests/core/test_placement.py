@@ -4,8 +4,8 @@ import math
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fakes.choices import Choices, made, thorough
 from fakes.screens import LAPTOP, LEFT_OF_LAPTOP, TALL
 from surtitle.core.placement import (
     Edge,
@@ -63,15 +63,28 @@ def test_damaged_numbers_still_give_a_visible_window(share: float) -> None:
     assert found.overlap(LAPTOP.available) == found.width * found.height > 0
 
 
-_lengths = st.integers(1, 3000)
-_corners = st.integers(-4000, 4000)
-_rectangles = st.builds(Rectangle, x=_corners, y=_corners, width=_lengths, height=_lengths)
-_monitors = st.lists(
-    st.builds(Monitor, identity=st.sampled_from("abc"), available=_rectangles),
-    min_size=1,
-    max_size=3,
-    unique_by=lambda monitor: monitor.identity,
-)
+def _any_rectangle(choose: Choices) -> Rectangle:
+    x, y = choose.between(-4000, 4000), choose.between(-4000, 4000)
+    return rectangle(x, y, choose.between(1, 3000), choose.between(1, 3000))
+
+
+def _any_monitors(choose: Choices) -> list[Monitor]:
+    here = dict.fromkeys(choose.several(lambda: choose.of("abc"), least=1, most=3))
+    return [
+        Monitor(identity=each, available=_any_rectangle(choose)) for each in dict.fromkeys(here)
+    ]
+
+
+def _window_on_a_screen(choose: Choices) -> tuple[Rectangle, list[Monitor]]:
+    monitors = _any_monitors(choose)
+    room = choose.of(monitors).available
+    width, height = choose.between(1, room.width), choose.between(1, room.height)
+    x = room.x + choose.between(0, room.width - width)
+    y = room.y + choose.between(0, room.height - height)
+    return rectangle(x, y, width, height), monitors
+
+
+_rectangles, _monitors = made(_any_rectangle, 8), made(_any_monitors, 28)
 
 
 @given(_rectangles, _monitors, _monitors)
@@ -85,10 +98,12 @@ def test_whatever_happens_to_the_screens_the_window_is_wholly_on_one(
     assert any(found.overlap(monitor.available) == area for monitor in after)
 
 
-@given(_rectangles, _monitors)
+@thorough
+@given(made(_window_on_a_screen, 37))
 def test_a_window_that_fits_comes_back_to_the_same_pixel(
-    window: Rectangle, monitors: list[Monitor]
+    fitting: tuple[Rectangle, list[Monitor]],
 ) -> None:
+    window, monitors = fitting
     place = place_of(window, monitors)
     inside = [m for m in monitors if window.overlap(m.available) == window.width * window.height]
     if place is not None and inside and place.screen == inside[0].identity:

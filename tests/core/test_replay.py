@@ -1,9 +1,8 @@
 from dataclasses import dataclass, field
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis import given
 
+from fakes.choices import Choices, choices, thorough
 from surtitle.core.audio import SAMPLE_RATE, Chunk
 from surtitle.core.replay import ReplayBuffer
 
@@ -94,19 +93,14 @@ class _Model:
         return self.kept.pop(0)
 
 
-BACK = st.one_of(st.just(0), st.integers(-2, BOUND))
-
-
-class Sound(RuleBasedStateMachine):
-    """Every sample put in is kept, told as lost, or was taken and then let go."""
+class Sound:
+    """A buffer and its model, to which the same things happen."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.buffer = ReplayBuffer(bound=BOUND / SAMPLE_RATE)
         self.model = _Model()
         self.end = 0
 
-    @rule(samples=st.integers(1, BOUND + 2), hole=st.sampled_from([0, 0, 0, 3]))
     def put(self, samples: int, hole: int) -> None:
         lost = self.buffer.put(chunk(self.end + hole, samples))
         self.model.kept.append(list(range(self.end + hole, self.end + hole + samples)))
@@ -116,7 +110,6 @@ class Sound(RuleBasedStateMachine):
             gone += self.model.drop()
         assert lost == ((gone[0], gone[-1] + 1) if gone else None)
 
-    @rule()
     def take(self) -> None:
         sound = self.buffer.take()
         if self.model.taken == len(self.model.kept):
@@ -131,12 +124,10 @@ class Sound(RuleBasedStateMachine):
         while self.model.taken and self.model.kept[0][-1] < position:
             self.model.drop()
 
-    @rule(back=BACK)
     def release(self, back: int) -> None:
         self.buffer.release(self.end - back)
         self._release(self.end - back)
 
-    @rule(back=BACK)
     def rewind(self, back: int) -> None:
         position = self.end - back
         self.buffer.rewind(position)
@@ -145,7 +136,6 @@ class Sound(RuleBasedStateMachine):
             self.model.kept[0] = [n for n in self.model.kept[0] if n >= position]
         self.model.taken = 0
 
-    @rule()
     def skip(self) -> None:
         lost = self.buffer.skip()
         gone: list[int] = self.model.drop() if self.model.kept else []
@@ -153,14 +143,11 @@ class Sound(RuleBasedStateMachine):
             gone += self.model.drop()
         assert lost == ((gone[0], gone[-1] + 1) if gone else None)
 
-    @precondition(lambda self: self.model.kept)
-    @rule()
     def take_all(self) -> None:
         rest = [n for sound in self.model.kept[self.model.taken :] for n in sound]
         assert drained(self.buffer) == rest
         self.model.taken = len(self.model.kept)
 
-    @invariant()
     def counts_agree(self) -> None:
         kept = [len(sound) for sound in self.model.kept]
         assert self.buffer.kept == sum(kept) <= BOUND
@@ -168,5 +155,23 @@ class Sound(RuleBasedStateMachine):
         assert self.buffer.end == self.end
 
 
-TestSound = Sound.TestCase
-TestSound.settings = settings(stateful_step_count=25)
+@thorough
+@given(choices(130))
+def test_every_sample_is_kept_told_as_lost_or_was_taken_and_let_go(choose: Choices) -> None:
+    sound = Sound()
+    for _ in range(choose.between(1, 40)):
+        back = choose.of([0, choose.between(-2, BOUND)])
+        match choose.of(("put", "take", "release", "rewind", "skip", "take all")):
+            case "put":
+                sound.put(choose.between(1, BOUND + 2), choose.of([0, 0, 0, 3]))
+            case "take":
+                sound.take()
+            case "release":
+                sound.release(back)
+            case "rewind":
+                sound.rewind(back)
+            case "skip":
+                sound.skip()
+            case _:
+                sound.take_all()
+        sound.counts_agree()

@@ -1,13 +1,17 @@
 """The declaration of settings and values that follow it."""
 
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.choices import any_text, made
 from surtitle.core.errors import SettingsError
 from surtitle.core.settings import SETTINGS, VERSION, AnySetting, Settings, Value, migrated
+
+TEXT = made(partial(any_text, most=12), 60)
 
 
 def allowed(setting: AnySetting) -> st.SearchStrategy[Value]:
@@ -22,11 +26,11 @@ def allowed(setting: AnySetting) -> st.SearchStrategy[Value]:
         case float(), float() as low, float() as high:
             return st.floats(low, high)
         case _:
-            return st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]))
+            return TEXT.map(lambda text: "".join(filter(str.isprintable, text)))
 
 
 ANY_SETTINGS = st.fixed_dictionaries({key: allowed(each) for key, each in SETTINGS.items()})
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 ANYTHING = PLAIN | st.lists(PLAIN, max_size=2) | st.dictionaries(st.just("x"), PLAIN)
 
 

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.choices import Choices, any_text, choices, made, thorough
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.stability import Enough, Stability, WordStream, agreed_form, words_of
 
@@ -43,7 +44,7 @@ def test_text_is_cut_into_words_that_bring_their_space(text: str, words: list[st
     assert words_of(text) == words
 
 
-@given(st.text())
+@given(made(any_text, 120))
 def test_words_joined_are_the_text_with_its_space_evened_out(text: str) -> None:
     assert "".join(words_of(text)) == " ".join(text.split())
 
@@ -170,14 +171,12 @@ def test_what_the_engine_promises_is_settled_word_by_word(
     assert stream.settled == settled
 
 
-@given(
-    words=st.lists(st.sampled_from(["know", "knowing", "日本", "a", "it's"]), max_size=8),
-    data=st.data(),
-)
-def test_an_engine_that_only_appends_loses_nothing(words: list[str], data: st.DataObject) -> None:
-    text = " ".join(words)
+@given(choices(18))
+def test_an_engine_that_only_appends_loses_nothing(choose: Choices) -> None:
+    words = ["know", "knowing", "日本", "a", "it's"]
+    text = " ".join(choose.several(lambda: choose.of(words), most=8))
     stream = WordStream(RULES)
-    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=8).map(sorted))
+    cuts = sorted(choose.several(lambda: choose.between(0, len(text)), most=8))
     for number, cut in enumerate(cuts, 1):
         stream.hear(text[:cut], end=at(0.08 * number), stable_until=cut)
         assert text.startswith(stream.settled)
@@ -249,16 +248,28 @@ def test_words_that_were_read_before_are_not_repeated() -> None:
     assert read(stream) == ("e f", "")
 
 
-VOCABULARY = st.lists(
-    st.sampled_from(["the", "The,", "no", "a", "日本", "語。", "know-how"]), max_size=6
-).map(" ".join)
+VOCABULARY = ["the", "The,", "no", "a", "日本", "語。", "know-how"]
 
 
-@given(
-    hypotheses=st.lists(st.tuples(VOCABULARY, st.integers(0, 30), st.integers(-3, 8))),
-    final=VOCABULARY,
-    already=st.sampled_from([(), ("no",), ("the", " a")]),
-)
+def any_words(choose: Choices) -> str:
+    return " ".join(choose.several(lambda: choose.of(VOCABULARY), most=6))
+
+
+def any_hypotheses(choose: Choices) -> list[tuple[str, int, int]]:
+    """Text, how many characters of it are stable, and steps since the last."""
+
+    def one() -> tuple[str, int, int]:
+        return any_words(choose), choose.between(0, 30), choose.between(-3, 8)
+
+    return choose.several(one, most=12)
+
+
+HYPOTHESES = made(any_hypotheses, 80)
+FINALS = made(any_words, 7)
+
+
+@thorough
+@given(HYPOTHESES, FINALS, st.sampled_from([(), ("no",), ("the", " a")]))
 def test_settled_text_only_grows_at_its_end(
     hypotheses: list[tuple[str, int, int]], final: str, already: tuple[str, ...]
 ) -> None:
@@ -275,11 +286,13 @@ def test_settled_text_only_grows_at_its_end(
     assert stream.tentative == ""
 
 
-@given(hypotheses=st.lists(st.tuples(VOCABULARY, st.integers(1, 8))), final=VOCABULARY)
-def test_white_space_is_one_space_or_none(hypotheses: list[tuple[str, int]], final: str) -> None:
+@given(HYPOTHESES, FINALS)
+def test_white_space_is_one_space_or_none(
+    hypotheses: list[tuple[str, int, int]], final: str
+) -> None:
     stream, end = WordStream(RULES), 0
-    for text, step in hypotheses:
-        end += step * SAMPLE_RATE // 5
+    for text, _, step in hypotheses:
+        end += max(1, step) * SAMPLE_RATE // 5
         stream.hear(text, end=end)
         whole = stream.settled + stream.tentative
         assert whole == " ".join(whole.split())

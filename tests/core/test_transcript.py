@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fakes.choices import Choices, choices, made, thorough
 from surtitle.core.transcript import (
     CUE_LINES,
     LINE_COLUMNS,
@@ -47,20 +48,29 @@ ODD_WORDS = [
         "a\u00a0b",
     ),
 ]
-WORDS = st.sampled_from(ODD_WORDS) | st.text(max_size=8)
 
 
-@st.composite
-def one_source(draw: st.DrawFn) -> list[Entry]:
+def one_source(choose: Choices) -> list[Entry]:
     """What one source says: one utterance or gap after the other."""
+
+    def word() -> str:
+        return choose.text(most=8) if choose.seldom(2) else choose.of(ODD_WORDS)
+
     entries, now = [], 0.0
-    for key in range(draw(st.integers(0, 5))):
-        start = now + draw(st.floats(0, 5))
-        now = start + draw(st.floats(0, 30))
-        text = " ".join(draw(st.lists(WORDS, max_size=20)))
-        mark = draw(st.booleans())
-        entries.append(Entry(key=key, start=start, end=now, text="" if mark else text, gap=mark))
+    for key in range(choose.between(0, 4)):
+        start = now + choose.number(5)
+        now = start + choose.number(30)
+        mark = choose.seldom(3)
+        text = "" if mark else " ".join(choose.several(word, most=10))
+        entries.append(Entry(key=key, start=start, end=now, text=text, gap=mark))
     return entries
+
+
+def sources(choose: Choices) -> list[list[Entry]]:
+    return choose.several(lambda: one_source(choose), least=1, most=2)
+
+
+SOURCE = made(one_source, 120)
 
 
 # The collection.
@@ -188,7 +198,8 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", "", text)
 
 
-@given(st.lists(one_source(), min_size=1, max_size=2))
+@thorough
+@given(made(sources, 200))
 def test_cues_are_in_order_readable_apart_and_complete(sources: list[list[Entry]]) -> None:
     entries = [each for source in sources for each in source]
     result = cues(entries)
@@ -201,14 +212,19 @@ def test_cues_are_in_order_readable_apart_and_complete(sources: list[list[Entry]
     assert shown == sorted(squeezed(said))
 
 
-@given(one_source())
+@given(SOURCE)
 def test_the_cues_of_one_source_keep_its_words_in_order(entries: list[Entry]) -> None:
     shown = "".join(line for cue in cues(entries) for line in cue.lines)
     said = "".join(gap_mark(e.end - e.start) if e.gap else e.text for e in entries)
     assert squeezed(shown) == squeezed(said)
 
 
-@given(st.lists(st.text("abcdefgh", min_size=1, max_size=LINE_COLUMNS), min_size=1))
+def short_words(choose: Choices) -> list[str]:
+    letters = "abcdefgh" * LINE_COLUMNS
+    return choose.several(lambda: letters[: choose.between(1, LINE_COLUMNS)], least=1, most=20)
+
+
+@given(made(short_words, 41))
 def test_no_line_is_too_long_and_no_word_is_broken_that_fits(words: list[str]) -> None:
     lines = [line for cue in cues([entry(1, 0, 60, " ".join(words))]) for line in cue.lines]
     assert all(len(line) <= LINE_COLUMNS for line in lines)
@@ -255,7 +271,7 @@ def test_times_beyond_a_hundred_hours_stay_true() -> None:
     )
 
 
-@given(one_source())
+@given(SOURCE)
 @example([entry(1, 0, 2, "-->\n\n2\n00:00:01,000 --> 00:00:02,000\nx")])
 def test_speech_cannot_forge_a_cue(entries: list[Entry]) -> None:
     count = len(cues(entries))
@@ -281,13 +297,11 @@ def one_go(form: Form, entries: list[Entry]) -> str:
             return to_json(entries)
 
 
-@given(st.sampled_from(Form), one_source(), st.data())
-def test_growing_gives_what_one_go_gives(
-    form: Form, entries: list[Entry], data: st.DataObject
-) -> None:
+@given(st.sampled_from(Form), SOURCE, choices(5))
+def test_growing_gives_what_one_go_gives(form: Form, entries: list[Entry], choose: Choices) -> None:
     writer, text = Writer(form), io.StringIO()
     for each in entries:
-        for _ in range(data.draw(st.integers(0, 2))):
+        for _ in range(choose.between(0, 2)):
             assert not writer.entry(replace(each, text=each.text[:5], closed=False))
         text.write(writer.entry(each))
     text.write(writer.close())

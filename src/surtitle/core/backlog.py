@@ -19,6 +19,7 @@ class Backlog:
         self._buffer = ReplayBuffer(bound=bound)
         self._gaps = Gaps()
         self._settled = self._handed = self._reached = self._furthest = origin
+        self._marked = 0
 
     @property
     def settled(self) -> int:
@@ -40,6 +41,11 @@ class Backlog:
         """Samples that are to be handed out."""
         return self._buffer.waiting
 
+    @property
+    def lost(self) -> int:
+        """Samples that have no text and get none, marked or not yet."""
+        return self._marked + self._gaps.samples
+
     def put(self, chunk: Chunk) -> None:
         """Add the newest sound."""
         if (lost := self._buffer.put(chunk)) is not None:
@@ -57,6 +63,11 @@ class Backlog:
         self._handed = max(self._handed, chunk.end)
         return chunk
 
+    def leave_out(self, position: int) -> None:
+        """Give up what lies before `position` and has not been handed out."""
+        if (lost := self._buffer.leave_out(position)) is not None:
+            self._gaps.add(*lost)
+
     def reach(self, position: int) -> None:
         """The engine speaks of sound up to `position`."""
         self._reached = max(self._reached, min(position, self._handed))
@@ -73,8 +84,9 @@ class Backlog:
     def due(self, position: int | None) -> list[tuple[int, int]]:
         """Take out the gaps that the text has come to at `position`; all of them if it is None."""
         due = self._gaps.due(position)
-        for _, end in due:
+        for start, end in due:
             self._settled = max(self._settled, end)
+            self._marked += end - start
         return due
 
     def rewind(self) -> None:

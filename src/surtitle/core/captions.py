@@ -95,6 +95,11 @@ class Captions:
     def stability(self, rules: Stability) -> None:
         self._stability = rules
 
+    @property
+    def between(self) -> bool:
+        """Whether no utterance is going on."""
+        return self._open is None
+
     def apply(self, event: Partial | Final) -> list[Passage]:
         """Take what the engine says about an utterance.
 

@@ -14,6 +14,11 @@ class Gaps:
     def __init__(self) -> None:
         self._spans: list[tuple[int, int]] = []
 
+    @property
+    def samples(self) -> int:
+        """How much is lost and not marked."""
+        return sum(end - start for start, end in self._spans)
+
     def add(self, start: int, end: int) -> None:
         """Note that the sound from `start` to `end` is lost; nothing if that is no sound at all."""
         if end <= start:

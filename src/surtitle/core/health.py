@@ -70,6 +70,10 @@ class Status:
     """Seconds of sound that have no text yet."""
     heard: float = 0.0
     """Seconds of sound that the engine has heard, counted from where captioning began."""
+    lost: float = 0.0
+    """Seconds of sound that have no text and get none; each has its mark."""
+    breaks: int = 0
+    """How often an engine session has broken and another one went on."""
 
     @property
     def look(self) -> Look:
@@ -129,6 +133,8 @@ class Health:
         self._level = -120.0
         self._behind = 0.0
         self._heard = 0.0
+        self._lost = 0.0
+        self._breaks = 0
         self._started = False
         self._trouble: SurtitleError | None = None
         self._failure: SurtitleError | None = None
@@ -164,14 +170,21 @@ class Health:
         """The engine has done some sound: whatever was wrong is over."""
         self._trouble = None
 
-    def behind(self, seconds: float, *, heard: float = 0.0) -> None:
-        """So much sound has not been heard by the engine yet, and so much has."""
+    def behind(self, seconds: float, *, heard: float = 0.0, lost: float = 0.0) -> None:
+        """So much sound has not been heard by the engine yet, so much has, and so much is lost."""
         self._behind = seconds
         self._heard = heard
+        self._lost = lost
+
+    def served(self, *, engine: str, place: str) -> None:
+        """From now on this engine makes the text."""
+        self._engine = engine
+        self._place = place
 
     def broken(self, error: SurtitleError) -> None:
         """Something failed and is being put right."""
         self._trouble = error
+        self._breaks += 1
 
     def failed(self, error: SurtitleError) -> None:
         """Something failed for good."""
@@ -194,6 +207,8 @@ class Health:
             level=self._level,
             behind=self._behind,
             heard=self._heard,
+            lost=self._lost,
+            breaks=self._breaks,
         )
 
     def _judge(self, now: float) -> tuple[State, str, str]:
@@ -202,9 +217,8 @@ class Health:
         if self._ended:
             return State.ENDED, "Ended", ""
         if (trouble := self._trouble) is not None:
-            message = (
-                f"{trouble.message} Trying again; nothing is lost, {self._behind:.0f} s behind."
-            )
+            lost = f"{self._lost:.0f} s are lost" if self._lost else "nothing is lost"
+            message = f"{trouble.message} Trying again; {lost}, {self._behind:.0f} s behind."
             return State.RECOVERING, message, trouble.remedy
         return self._silence(now) or self._speech(now)
 

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from surtitle.core.errors import Decision, EngineError
 
-__all__ = ["Again", "GiveUp", "Judge", "PassOver", "Verdict"]
+__all__ = ["Again", "GiveUp", "Judge", "PassOver", "Verdict", "backoff"]
 
 _DELAYS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JITTER = 0.25
 _POISON = 3
+
+
+def backoff(failures: int, chance: float) -> float:
+    """Seconds to wait after so many failures in a row; `chance` is from 0 to 1."""
+    return _DELAYS[min(failures, len(_DELAYS) - 1)] * (1 + _JITTER * chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,10 @@ class Judge:
         self._failures = 0
         self._at_one_place = 0
 
+    def alive(self) -> None:
+        """Words have come, though none is settled yet: whoever gives them can be reached."""
+        self._failures = 0
+
     def failed(self, error: EngineError, *, hearing: bool, chance: float) -> Verdict:
         """Decide after a failure.
 
@@ -77,8 +86,7 @@ class Judge:
             return GiveUp(error=error)
         if self._patience is not None and self._failures > self._patience:
             return GiveUp(error=error)
-        delay = _DELAYS[min(self._failures, len(_DELAYS)) - 1]
-        delay = max(error.retry_after or 0.0, delay * (1 + _JITTER * chance))
+        delay = max(error.retry_after or 0.0, backoff(self._failures - 1, chance))
         if self._at_one_place >= _POISON:
             self._at_one_place = 0
             return PassOver(delay=delay)

