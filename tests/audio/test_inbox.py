@@ -98,3 +98,34 @@ def test_a_callback_takes_next_to_no_time() -> None:
     thread.join(timeout=30)
     assert len(taken) == 2_000
     assert statistics.median(taken) < 0.000_2
+
+
+def test_exact_zeros_wake_it_seldom_and_the_first_sound_at_once() -> None:
+    now, wakes = [100.0], list[float]()
+    box = Inbox(
+        blocks=100,
+        batch=4,
+        quiet_batch=25,
+        clock=lambda: now[0],
+        wake=lambda: wakes.append(now[0]),
+    )
+
+    def hear(*blocks: bytes) -> list[float]:
+        wakes.clear()
+        for block in blocks:
+            now[0] += 0.02
+            box.deliver(block, len(block) // 2, TIMES, FLAGS)
+        return wakes
+
+    assert len(hear(*[bytes(4)] * 24)) == 0
+    assert len(hear(bytes(4))) == 1
+    box.rearm()
+    # More than a batch is waiting when something sounds: nobody has to wait for it.
+    assert hear(b"\x00\x01\x00\x00") == [now[0]]
+    while box.take():
+        pass
+    box.rearm()
+    assert len(hear(*[bytes(4)] * 4)) == 1, "a short pause is no silence"
+    assert not box.quiet
+    now[0] += 3.1
+    assert box.quiet

@@ -5,6 +5,7 @@ drops its oldest item by itself, and every item knows its position, so the
 taker sees exactly how many frames are missing and where.
 """
 
+import math
 from collections import deque
 from collections.abc import Buffer, Callable
 from dataclasses import dataclass
@@ -45,19 +46,30 @@ class Delivery:
     """Whether the device lost frames before this block."""
 
 
+_LATELY = 3.0
+"""Seconds for which sound that has stopped may go on any moment."""
+
+
 class Inbox:
     """Holds what was delivered and not yet taken; the oldest goes when it is full.
 
     Args:
         blocks: How many blocks it holds at most.
         batch: How many blocks are worth waking the taker for; it looks in now and then anyway.
+        quiet_batch: The same while nothing but exact zeros has come for a while.
         clock: The loop's clock, seconds; called on PortAudio's thread.
         wake: Wakes the taker; called on PortAudio's thread, once for any number of
             blocks until `rearm`.
     """
 
     def __init__(
-        self, *, blocks: int, clock: Callable[[], float], wake: Callable[[], None], batch: int = 1
+        self,
+        *,
+        blocks: int,
+        clock: Callable[[], float],
+        wake: Callable[[], None],
+        batch: int = 1,
+        quiet_batch: int | None = None,
     ) -> None:
         self.error: Exception | None = None
         """What went wrong on PortAudio's thread."""
@@ -65,6 +77,9 @@ class Inbox:
         """Whether PortAudio has said that the stream is over."""
         self._box: deque[Delivery] = deque(maxlen=blocks)
         self._batch = batch
+        self._quiet_batch = quiet_batch or batch
+        self._sounded = -math.inf
+        """When the last block came that was not all zeros."""
         self._clock = clock
         self._wake = wake
         self._armed = True
@@ -73,18 +88,22 @@ class Inbox:
     def deliver(self, indata: Buffer, frames: int, time: Times, status: Flags) -> None:
         """Be PortAudio's callback: copy, note, wake, return. Never raises."""
         try:
+            pcm, now = bytes(indata), self._clock()
             self._box.append(
                 Delivery(
-                    pcm=bytes(indata),
+                    pcm=pcm,
                     frames=frames,
                     position=self._position,
-                    time=self._clock(),
+                    time=now,
                     recorded=time.inputBufferAdcTime,
                     overflow=status.input_overflow,
                 )
             )
             self._position += frames
-            if self._armed and len(self._box) >= self._batch:
+            if pcm.count(0) < len(pcm):
+                self._sounded = now
+            enough = self._quiet_batch if self.quiet else self._batch
+            if self._armed and len(self._box) >= enough:
                 self._armed = False
                 self._wake()
         except Exception as error:  # noqa: BLE001 - raising would end the stream without a word
@@ -95,6 +114,11 @@ class Inbox:
         """Be PortAudio's finished-callback. Never raises."""
         self.ended = True
         self._tell_end()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing but exact zeros has come for a while."""
+        return self._clock() - self._sounded > _LATELY
 
     def rearm(self) -> None:
         """Ask to be woken by the next block. Call before taking."""
