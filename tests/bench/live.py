@@ -88,7 +88,7 @@ def delays(shown: Shown, voiced: np.ndarray, began: float) -> list[tuple[float, 
     return result
 
 
-async def _to_wav(path: Path, target: Path, seconds: float) -> float:
+async def to_wav(path: Path, target: Path, seconds: float) -> float:
     """Write a recording for paplay. Gives its length in seconds."""
     pcm, rate, channels = b"", 16_000, 1
     async for event in MediaFile(path).events():
@@ -124,7 +124,7 @@ async def _measure(recording_id: str, seconds: float, overlay: object) -> dict[s
     recording = next(r for r in recordings("long", "en", "hard") if r.id == recording_id)
     with private_pulse() as pulse, tempfile.TemporaryDirectory() as folder:
         wav = Path(folder) / "speech.wav"
-        length = await _to_wav(recording.path, wav, seconds)
+        length = await to_wav(recording.path, wav, seconds)
         device = choose(await list_devices(), Kind.SYSTEM, SINK)
         source = Tapped(open_source(device))
         watcher = _Load(overlay)

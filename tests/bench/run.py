@@ -1,4 +1,4 @@
-"""Benchmarks: `python3 packaging/dev.py bench wer|nothing|live [options]`; prints JSON."""
+"""Benchmarks: `python3 packaging/dev.py bench wer|nothing|live|hops [options]`; prints JSON."""
 
 import argparse
 import json
@@ -19,6 +19,7 @@ def main() -> int:
     live = verbs.add_parser("live", help="delays and load on real-time sound through PulseAudio")
     live.add_argument("--recording", default="long-two-cities")
     live.add_argument("--seconds", type=float, default=0.0)
+    verbs.add_parser("hops", help="what each hop to a speech service costs, and what we add")
     options = parser.parse_args()
     if options.verb == "wer":
         from bench.wer import run
@@ -28,6 +29,10 @@ def main() -> int:
         from bench.nothing import run as run_nothing
 
         result = run_nothing(options.seconds)
+    elif options.verb == "hops":
+        from bench.hops import run as run_hops
+
+        result = run_hops()
     else:
         from bench.live import run as run_live
 

@@ -24,11 +24,9 @@ __all__ = ["DeviceSource", "measure", "open_source"]
 
 _INBOX_BLOCKS = 100
 """2 s in blocks of 20 ms."""
-_BATCH = 4
-"""Blocks that wake the loop: a wake-up costs more than the sound in it (under qasync about
-0.4 ms), and an engine wants 80 ms at a time."""
 _QUIET_BATCH = 25
-"""The same while the device delivers exact zeros: most of a day it does, and nobody waits."""
+"""Blocks that wake the loop while the device delivers exact zeros: most of a day it does, and
+nobody waits. Any sound wakes it at once."""
 _OPEN_LIMIT = 5.0
 _CLOSE_LIMIT = 1.5
 _HANG_UP_LIMIT = 0.4
@@ -196,7 +194,6 @@ class DeviceSource:
             )
         inbox = Inbox(
             blocks=_INBOX_BLOCKS,
-            batch=_BATCH,
             quiet_batch=_QUIET_BATCH,
             clock=loop.time,
             wake=self._waker(loop),

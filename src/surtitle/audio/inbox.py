@@ -55,8 +55,8 @@ class Inbox:
 
     Args:
         blocks: How many blocks it holds at most.
-        batch: How many blocks are worth waking the taker for; it looks in now and then anyway.
-        quiet_batch: The same while nothing but exact zeros has come for a while.
+        quiet_batch: How many blocks are worth waking the taker for while nothing but exact
+            zeros has come for a while; else each is.
         clock: The loop's clock, seconds; called on PortAudio's thread.
         wake: Wakes the taker; called on PortAudio's thread, once for any number of
             blocks until `rearm`.
@@ -68,16 +68,14 @@ class Inbox:
         blocks: int,
         clock: Callable[[], float],
         wake: Callable[[], None],
-        batch: int = 1,
-        quiet_batch: int | None = None,
+        quiet_batch: int = 1,
     ) -> None:
         self.error: Exception | None = None
         """What went wrong on PortAudio's thread."""
         self.ended = False
         """Whether PortAudio has said that the stream is over."""
         self._box: deque[Delivery] = deque(maxlen=blocks)
-        self._batch = batch
-        self._quiet_batch = quiet_batch or batch
+        self._quiet_batch = quiet_batch
         self._sounded = -math.inf
         """When the last block came that was not all zeros."""
         self._clock = clock
@@ -102,8 +100,7 @@ class Inbox:
             self._position += frames
             if pcm.count(0) < len(pcm):
                 self._sounded = now
-            enough = self._quiet_batch if self.quiet else self._batch
-            if self._armed and len(self._box) >= enough:
+            if self._armed and (len(self._box) >= self._quiet_batch or not self.quiet):
                 self._armed = False
                 self._wake()
         except Exception as error:  # noqa: BLE001 - raising would end the stream without a word
