@@ -42,6 +42,12 @@ async def _engine(report: Report) -> None:
     await check_engine(report)
 
 
+async def _service(report: Report) -> None:
+    from surtitle.checks.service import check_service  # noqa: PLC0415 - see above
+
+    await check_service(report)
+
+
 async def _desktop(report: Report) -> None:
     from surtitle.checks.desktop import check_desktop  # noqa: PLC0415 - see above
 
@@ -59,6 +65,7 @@ CHECKS = (
     Check(subject="The libraries", limit=90.0, work=check_libraries),
     Check(subject="Sound", limit=60.0, work=_sound),
     Check(subject="The on-device engine", limit=60.0, work=_engine),
+    Check(subject="The speech server", limit=30.0, work=_service),
     Check(subject="The display", limit=30.0, work=_desktop),
     Check(subject="The data folder", limit=10.0, work=_folders),
 )
