@@ -164,7 +164,10 @@ def _connection(name: str, situation: Situation) -> EngineError:
             " not only 443.",
             field=field,
         )
-    return _again(f"The connection to {_place(situation)} broke ({name}).")
+    return _again(
+        f"The connection to {_place(situation)} broke ({name}).",
+        f"Check the network connection, and that TCP port {target.port} leads to the service.",
+    )
 
 
 def _no_tls(decision: Decision, situation: Situation, because: str = "") -> EngineError:
