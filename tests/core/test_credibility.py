@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 
 from fakes.choices import Choices, made
-from surtitle.core.credibility import Credibility, is_filler, likeness
+from surtitle.core.credibility import Credibility, is_filler, likeness, most_agreed
 
 WORDS = ["the", "cat", "sat", "on", "Mat."]
 
@@ -44,6 +44,30 @@ def test_what_people_say_is_none(text: str) -> None:
 )
 def test_likeness_counts_words_in_order(one: str, other: str, expected: float) -> None:
     assert likeness(one, other) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "best"),
+    [
+        (["a"], "a"),
+        (["a b", "a c"], "a b"),
+        (["x y z", "a b c", "a b d"], "a b c"),
+        (["a b c d", "a b x d", "y b c d"], "a b c d"),
+        (["a b", "A, b.", "a c"], "a b"),
+        (["", "", "a"], ""),
+        (["a b c", "", "a b d"], "a b c"),
+    ],
+)
+def test_the_best_answer_is_the_one_that_the_others_are_most_like(
+    texts: list[str], best: str
+) -> None:
+    assert most_agreed(texts) == best
+
+
+@given(made(any_texts, 55))
+def test_what_most_answers_say_wins(texts: list[str]) -> None:
+    assert most_agreed(texts) in texts
+    assert most_agreed([*texts, *["the same"] * (len(texts) + 1)]) == "the same"
 
 
 @given(made(any_text, 9), made(any_text, 9))

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.choices import Choices, made, thorough
 from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.endpointing import Begin, End, Endpoint, Endpointer, Rules
 
@@ -36,7 +37,10 @@ def spans(endpoints: list[Endpoint]) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(
     ("length", "pause"),
-    [(0, 0.9), (3, 0.75), (6, 0.6), (8, 0.475), (10, 0.35), (12, 0.255), (14, 0.16), (99, 0.16)],
+    [
+        *[(0, 1.0), (2, 1.0), (3, 1.0), (4.5, 0.8), (6, 0.6), (8, 0.5), (10, 0.4)],
+        *[(12, 0.325), (14, 0.25), (15.5, 0.205), (17, 0.16), (99, 0.16)],
+    ],
 )
 def test_the_longer_the_utterance_the_shorter_the_pause(length: float, pause: float) -> None:
     assert Rules().pause(length) == pytest.approx(pause)
@@ -54,6 +58,11 @@ def test_one_pause_for_all_lengths_is_a_rule_too() -> None:
         pytest.param([(0.1, 1), (0.9, 0.07), (0.1, 1)], [], id="a click"),
         pytest.param([(0.4, 5)], [], id="doubtful from the beginning"),
         pytest.param([(0.1, 1), (0.4, 5)], [], id="doubtful after silence"),
+        pytest.param(
+            [(0.1, 1), (0.9, 0.5), (0.2, 1), (0.9, 0.5), (0.1, 2)],
+            [(0.5, 3.3)],
+            id="half covered by noise after speech",
+        ),
         pytest.param([(0.1, 1), (0.9, 1), (0.1, 2)], [(0.5, 2.3)], id="one utterance"),
         pytest.param([(0.9, 1), (0.1, 2)], [(0.0, 1.3)], id="from the first sample"),
         pytest.param([(0.1, 0.3), (0.9, 1), (0.1, 2)], [(0.0, 1.6)], id="less pre-roll"),
@@ -70,13 +79,13 @@ def test_one_pause_for_all_lengths_is_a_rule_too() -> None:
             id="a short pause ends nothing",
         ),
         pytest.param(
-            [(0.1, 1), (0.9, 1), (0.1, 0.92), (0.9, 1), (0.1, 2)],
-            [(0.5, 2.3), (2.42, 4.22)],
+            [(0.1, 1), (0.9, 1), (0.1, 1.1), (0.9, 1), (0.1, 2)],
+            [(0.5, 2.3), (2.6, 4.4)],
             id="a long one does",
         ),
         pytest.param(
-            [(0.1, 1), (0.9, 12), (0.1, 0.25), (0.9, 1), (0.1, 2)],
-            [(0.5, 13.25), (13.25, 14.55)],
+            [(0.1, 1), (0.9, 14), (0.1, 0.25), (0.9, 1), (0.1, 2)],
+            [(0.5, 15.25), (15.25, 16.55)],
             id="a short one ends a long utterance, and nothing is in both",
         ),
         pytest.param(
@@ -118,15 +127,35 @@ def test_seconds_of_speech_leave_pauses_out(seconds: float) -> None:
     assert end.voiced == pytest.approx(seconds, abs=0.04)
 
 
-RUNS = st.lists(
-    st.tuples(
-        st.sampled_from([0.0, 0.2, 0.36, 0.49, 0.5, 0.8, 0.95]),
-        st.sampled_from([0.032, 0.064, 0.1, 0.2, 0.4, 0.7, 1.5, 5.0]),
-    ),
-    max_size=20,
+@pytest.mark.parametrize(
+    ("runs", "end", "quiet"),
+    [
+        pytest.param([(0.1, 1), (0.9, 1), (0.1, 2)], 2.3, 2.0, id="a pause"),
+        pytest.param([(0.1, 1), (0.9, 1), (0.1, 0.1)], 2.1, 2.0, id="the sound stops behind it"),
+        pytest.param([(0.1, 1), (0.9, 1)], 2.0, 2.0, id="the sound stops in it"),
+        pytest.param(
+            [(0.9, 16.5), (0.6, 0.1), (0.9, 1.41)], 16.55, 18.0, id="cut in the midst of speech"
+        ),
+    ],
 )
+def test_from_where_on_nobody_spoke(runs: list[Run], end: float, quiet: float) -> None:
+    ended = next(e for e in heard(runs) if isinstance(e, End))
+    assert ended.end / SAMPLE_RATE == pytest.approx(end, abs=0.06)
+    assert ended.quiet / SAMPLE_RATE == pytest.approx(quiet, abs=0.06)
 
 
+PROBABILITIES = [0.0, 0.1, 0.2, 0.36, 0.49, 0.5, 0.8, 0.95]
+LENGTHS = [0.032, 0.064, 0.1, 0.2, 0.4, 0.7, 1.5, 5.0]
+
+
+def any_runs(choose: Choices) -> list[Run]:
+    return choose.several(lambda: (choose.of(PROBABILITIES), choose.of(LENGTHS)), most=20)
+
+
+RUNS = made(any_runs, 41)
+
+
+@thorough
 @given(RUNS, st.sampled_from([0, 7, 123_456]))
 def test_utterances_are_in_order_apart_and_not_too_long(runs: list[Run], position: int) -> None:
     endpoints = heard(runs, rules=SHORT, position=position)
@@ -147,11 +176,12 @@ def test_all_speech_is_in_an_utterance(runs: list[Run]) -> None:
     inside: set[int] = set()  # windows of which every sample is in an utterance or at a cut
     times = [e.start if isinstance(e, Begin) else e.end for e in endpoints]
     covered = list(zip(times[::2], times[1::2], strict=True))
-    for number in range(len(windows(runs))):
+    heard_windows = windows(runs)
+    for number in range(len(heard_windows)):
         samples = range(number * WINDOW, (number + 1) * WINDOW, WINDOW // 4)
         if all(any(a <= sample < b for a, b in covered) for sample in samples):
             inside.add(number)
-    for run in voiced_runs(windows(runs)):
+    for run in voiced_runs(heard_windows):
         if len(run) * WINDOW >= SHORT.onset * SAMPLE_RATE:
             assert set(run) <= inside
 
@@ -171,6 +201,7 @@ def voiced_runs(probabilities: list[float]) -> list[range]:
 def test_what_is_settled_stays_settled(runs: list[Run]) -> None:
     endpointer = Endpointer(SHORT, position=0)
     settled = [endpointer.settled]
+    silent = True
     for number, p in enumerate(windows(runs)):
         start = number * WINDOW
         for endpoint in endpointer.push(start, start + WINDOW, p):
@@ -179,6 +210,7 @@ def test_what_is_settled_stays_settled(runs: list[Run]) -> None:
         settled.append(endpointer.settled)
         assert settled[-1] >= settled[-2]
         assert settled[-1] <= start + WINDOW
-        if windows(runs)[: number + 1] == [0.0] * (number + 1):
+        silent = silent and p == 0.0
+        if silent:
             assert settled[-1] >= start + WINDOW - SHORT.pre_roll * SAMPLE_RATE
     assert len(endpointer._recent) <= (SHORT.search * SAMPLE_RATE) / WINDOW + 2  # bounded

@@ -4,13 +4,18 @@ Given music, noise or a breath, a speech model still answers, and with fluent
 sentences. But it does not stand by them: listen again with a little silence put
 before the sound, and the answer is another one. What was really said comes back
 the same.
+
+The same holds, word for word, in speech that is hard to understand: what a model
+makes of it changes with a little more or less silence around it, and the answer
+that its other answers are most like is the best one.
 """
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from surtitle.core.stability import agreed_form, words_of
 
-__all__ = ["Credibility", "is_filler", "likeness"]
+__all__ = ["Credibility", "is_filler", "likeness", "most_agreed"]
 
 _CREDIBLE = 0.65
 """Share of words that must have come back for an utterance to be believed."""
@@ -69,6 +74,14 @@ def likeness(a: str, b: str) -> float:
     """How much of two texts is the same words in the same order, from 0 to 1."""
     x, y = _forms(a), _forms(b)
     return 2 * _common(x, y) / (len(x) + len(y)) if x or y else 1.0
+
+
+def most_agreed(texts: Sequence[str]) -> str:
+    """That one of several answers to the same sound that the others are most like.
+
+    Of equals the first. There must be one at least.
+    """
+    return max(texts, key=lambda text: sum(likeness(text, other) for other in texts))
 
 
 def is_filler(text: str) -> bool:

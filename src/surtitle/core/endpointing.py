@@ -29,6 +29,9 @@ class End:
     end: int
     voiced: float
     """Seconds of it in which speech was likely."""
+    quiet: int
+    """From this sample to where the end was noticed nobody spoke: sound that reaches at least
+    so far holds every word of it. Where nobody paused it is where the end was noticed."""
 
 
 type Endpoint = Begin | End
@@ -40,15 +43,23 @@ class Rules:
 
     speech: float = 0.5
     """From here on somebody speaks."""
-    silence: float = 0.35
-    """Below this nobody speaks; in between things stay as they were."""
+    silence: float = 0.15
+    """Below this nobody speaks; in between things stay as they were. Low, because words that
+    noise or other voices half cover are still words."""
     onset: float = 0.09
     """So much speech opens an utterance; a click does not."""
     pre_roll: float = 0.5
     """Sound kept from before the onset, for soft beginnings."""
     hangover: float = 0.3
     """Sound kept after the last speech."""
-    pauses: tuple[tuple[float, float], ...] = ((0.0, 0.9), (6.0, 0.6), (10.0, 0.35), (14.0, 0.16))
+    pauses: tuple[tuple[float, float], ...] = (
+        (0.0, 1.0),
+        (3.0, 1.0),
+        (6.0, 0.6),
+        (10.0, 0.4),
+        (14.0, 0.25),
+        (17.0, 0.16),
+    )
     """(utterance length, pause that ends it): straight lines between these points."""
     longest: float = 18.0
     """At this length it is cut, pause or not."""
@@ -108,7 +119,7 @@ class Endpointer:
         if self._start is None:
             return []
         self._position = end
-        return [self._end(end)]
+        return [self._end(end, quiet=self._voiced_until)]
 
     def _track(self, start: int, end: int, probability: float) -> None:
         rules = self._rules
@@ -141,24 +152,24 @@ class Endpointer:
         pause = (self._position - self._voiced_until) / SAMPLE_RATE
         if pause >= rules.pause(length):
             end = min(self._position, self._voiced_until + int(rules.hangover * SAMPLE_RATE))
-            return [self._end(end)]
+            return [self._end(end, quiet=self._voiced_until)]
         if (self._position - self._start) / SAMPLE_RATE < rules.longest:
             return []
         half = self._start + int(rules.longest / 2 * SAMPLE_RATE)
         cut = min((p, -middle) for p, middle, _ in self._recent if middle > half)[1] * -1
         behind = sum(voiced for _, middle, voiced in self._recent if middle > cut)
         self._voiced -= behind
-        ended = self._end(cut)
+        ended = self._end(cut, quiet=self._position)
         # Nobody paused, so the next utterance begins where this one was cut.
         self._start = cut
         self._voiced = behind
         self._voiced_until = max(self._voiced_until, cut)
         return [ended, Begin(start=cut)]
 
-    def _end(self, end: int) -> End:
+    def _end(self, end: int, *, quiet: int) -> End:
         voiced = self._voiced / SAMPLE_RATE
         self._floor = end
         self._start = None
         self._onset = None
         self._voiced = 0
-        return End(end=end, voiced=voiced)
+        return End(end=end, voiced=voiced, quiet=quiet)

@@ -79,7 +79,7 @@ class Stability:
                 settle=(Enough(6, 1.2), Enough(4, 1.6), Enough(1, 3.0)),
             )
         return cls(
-            show=(Enough(3, 0.3), Enough(2, 0.5)),
+            show=(Enough(3, 0.3), Enough(2, 0.4)),
             settle=(Enough(5, 0.8), Enough(3, 1.2), Enough(1, 2.5)),
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from surtitle.core.audio import SAMPLE_RATE, Chunk
-from surtitle.core.credibility import Credibility, is_filler, likeness
+from surtitle.core.credibility import Credibility, is_filler, likeness, most_agreed
 from surtitle.core.endpointing import Begin, End, Endpointer, Rules
 from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
 
@@ -28,6 +28,11 @@ class Schedule:
 
     interval: float = 0.2
     """New sound between two hypotheses of an utterance."""
+    long: float = 5.0
+    """From here on an utterance is long: a hypothesis of it takes a good part of a second."""
+    long_interval: float = 0.4
+    """The interval then: two hypotheses so far apart say as much as three closer together, and
+    three could not be closer together."""
     first: float = 0.4
     """Sound of an utterance before it is asked about at all: less gives stray words."""
     voiced: float = 0.2
@@ -52,6 +57,8 @@ class _Utterance:
         self.start = start
         self.asked = start
         self.questions = 0
+        self.answers: list[tuple[int, str]] = []
+        """(end of the sound, hypothesis) for as long as nobody has spoken since."""
         self.credibility = Credibility()
 
 
@@ -129,12 +136,12 @@ class Recogniser:
             case Begin(start=start):
                 self._utterances += 1
                 self._utterance = _Utterance(self._utterances, max(start, self._kept))
-            case End(end=end, voiced=voiced):
+            case End(end=end, voiced=voiced, quiet=quiet):
                 utterance, self._utterance = self._utterance, None
                 assert utterance is not None  # noqa: S101 - an end follows a beginning
                 text = ""
                 if voiced >= self._schedule.voiced:
-                    text = self._believed(utterance, end, voiced)
+                    text = self._final(utterance, end, voiced, quiet)
                 yield Final(utterance=utterance.number, text=text, start=utterance.start, end=end)
 
     def _hypothesise(
@@ -142,7 +149,8 @@ class Recogniser:
     ) -> Iterator[EngineEvent]:
         schedule = self._schedule
         heard = (end - utterance.start) / SAMPLE_RATE
-        wanted = schedule.interval + schedule.patience * backlog
+        wanted = schedule.interval if heard < schedule.long else schedule.long_interval
+        wanted += schedule.patience * backlog
         if not utterance.credibility.believed and heard < schedule.doubt:
             wanted = min(wanted, schedule.doubt_interval)
         if heard < schedule.first or end - utterance.asked < wanted * SAMPLE_RATE:
@@ -157,26 +165,54 @@ class Recogniser:
             tail=schedule.tail,
         )
         utterance.credibility.hear(text)
+        utterance.answers = [*utterance.answers[1 - _ANSWERS :], (end, text)]
         if utterance.credibility.believed and not is_filler(text):
             yield Partial(utterance=utterance.number, text=text, start=utterance.start, end=end)
 
-    def _believed(self, utterance: _Utterance, end: int, voiced: float) -> str:
+    def _final(self, utterance: _Utterance, end: int, voiced: float, quiet: int) -> str:
         """The final text of an utterance, or nothing if it does not stand.
 
         A few seconds of speech in bad sound may be badly understood, but they are no music.
         """
         text = self._ask(utterance.start, end)
+        # Those that were made in the pause at the end; the newest comes first.
+        others = [answer for heard, answer in reversed(utterance.answers) if heard >= quiet]
         filler = is_filler(text)
-        if not text or (utterance.credibility.believed and not filler):
+        if not text:
             return text
+        if utterance.credibility.believed and not filler:
+            return self._best(utterance.start, end, text, others)
         again = self._ask(utterance.start, end, lead=self._schedule.lead)
         if likeness(text, again) < (_STANDS if voiced < _SPEECH else _HARDLY_STANDS):
             return ""
-        if filler:
-            late = min(end, utterance.start + _LATE)
-            if likeness(text, self._ask(late, end)) < _STANDS:
-                return ""
-        return text
+        if not filler:
+            return self._best(utterance.start, end, text, others, again)
+        late = min(end, utterance.start + _LATE)
+        return text if likeness(text, self._ask(late, end)) >= _STANDS else ""
+
+    def _best(
+        self, start: int, end: int, text: str, others: list[str], again: str | None = None
+    ) -> str:
+        """The best of at least three answers to the same speech.
+
+        Args:
+            start: Where the utterance begins.
+            end: Where it ends.
+            text: The answer to just that.
+            others: Answers that are there already.
+            again: The answer with silence before it, if it is there.
+        """
+        if again is not None:
+            others = [*others, again]
+        if not others:
+            others = [self._ask(start, end, tail=self._schedule.tail)]
+        if likeness(text, others[0]) == 1:
+            return text  # it is easy to understand: be done sooner
+        if again is None:
+            others = [*others, self._ask(start, end, lead=self._schedule.lead)]
+        if len(others) == 1:
+            others = [*others, self._ask(start, end, tail=self._schedule.tail)]
+        return most_agreed([*others, text])
 
     def _advance(self) -> Iterator[EngineEvent]:
         """Let go of sound that no utterance can reach any more."""
@@ -202,6 +238,8 @@ _STANDS = 0.45
 _SPEECH = 2.5
 """Seconds of speech from which on an utterance is given the benefit of the doubt."""
 _HARDLY_STANDS = 0.2
+_ANSWERS = 8
+"""Hypotheses that are remembered; in the longest pause there are no more."""
 _LATE = SAMPLE_RATE // 10
 """Samples left out at the beginning for another repetition."""
 
