@@ -11,6 +11,7 @@ import sys
 
 import environment
 import locking
+import vllm
 from terminal import SetupError, become, run, say
 
 USAGE = """\
@@ -23,11 +24,12 @@ Usage: python3 packaging/dev.py [--no-system] VERB [arguments]
   check    types, lint and import rules
   bench    measure; arguments go to the benchmark
   lock     renew packaging/requirements; --upgrade for the newest versions
+  vllm     the tests against a real vLLM server (3.6 GB once); arguments go to pytest
 
 Each verb first installs what is missing: into .venv, and from the system's
 packages (as root, or through sudo). --no-system leaves the system alone."""
 
-VERBS = ("setup", "demo", "run", "test", "check", "bench", "lock")
+VERBS = ("setup", "demo", "run", "test", "check", "bench", "lock", "vllm")
 
 
 def check() -> list[str]:
@@ -66,6 +68,8 @@ def start(verb: str, arguments: list[str]) -> int:
         return become([*programs[verb], *arguments])
     if verb == "test":
         return test(arguments)
+    if verb == "vllm":
+        return vllm.conform(arguments)
     if verb == "check":
         failed = check()
         say("Checking imports")

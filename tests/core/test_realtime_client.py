@@ -331,8 +331,9 @@ def test_the_end_of_the_context_is_learned_and_the_next_one_is_not_run_into() ->
     assert wire.client.held == 0
 
 
-def test_renewal_is_wanted_before_it_must_be() -> None:
-    wire = Wire(limits=Limits(context=1_000, trailing=2 * FRAME))
+@pytest.mark.parametrize(("context", "wanted", "must"), [(1_000, 800, 949), (200, 120, 169)])
+def test_renewal_is_wanted_before_it_must_be(context: int, wanted: int, must: int) -> None:
+    wire = Wire(limits=Limits(context=context, trailing=2 * FRAME))
     wire.hears(CREATED)
     for _ in range(1_000):
         actions = wire.append()
@@ -340,8 +341,8 @@ def test_renewal_is_wanted_before_it_must_be() -> None:
         if "final" in said(actions):
             break
         tokens = 39 + due_deltas(wire.end)
-        assert wire.wants_renewal() == (tokens >= 800)
-    assert tokens == 949
+        assert wire.wants_renewal() == (tokens >= wanted)
+    assert tokens == must
 
 
 def test_renewal_can_be_wanted_for_age() -> None:

@@ -25,6 +25,14 @@ def test_what_is_still_to_be_sent_must_fit() -> None:
     assert [window.used(0.95, tokens=tokens) for tokens in (170, 171)] == [False, True]
 
 
+def test_in_a_small_context_a_pause_is_waited_for_early_enough() -> None:
+    window = ContextWindow(200, reserve=10 * FRAME)  # 171 and the server's own 19 are the end
+    wanted = [window.used(0.8, tokens=tokens, spare=50) for tokens in (120, 121)]
+    assert wanted == [False, True]
+    assert not window.used(0.8, tokens=85, spare=171), "half of the room is for sound"
+    assert window.used(0.8, tokens=86, spare=171)
+
+
 def test_an_unknown_context_is_never_used_up_until_it_is_learned() -> None:
     window = ContextWindow(None, reserve=0)
     assert not window.used(0.8, tokens=10**9)

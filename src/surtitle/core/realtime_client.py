@@ -51,6 +51,8 @@ _BEHIND = 2 * SAMPLE_RATE
 """Samples that a server may have unanswered without being suspected."""
 _SOFT, _HARD = 0.80, 0.95
 """Shares of the context at which a generation should end, and at which it does."""
+_UNTIL_PAUSE = 50
+"""Tokens, 4 s, that speech may go on without a pause once one is waited for."""
 _BABBLE = 60.0
 """Seconds after a final commit in which even a server that goes on talking must end."""
 _UNREADABLE = 100
@@ -155,7 +157,7 @@ class Client:
             return False
         after = self._limits.renew_after
         old = after is not None and self._generation.samples >= after
-        return old or self._context.used(_SOFT, tokens=self._generation.tokens)
+        return old or self._context.used(_SOFT, tokens=self._generation.tokens, spare=_UNTIL_PAUSE)
 
     @property
     def deadline(self) -> float | None:

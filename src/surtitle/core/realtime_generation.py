@@ -182,8 +182,15 @@ class ContextWindow:
         self._tokens = min(self._tokens or tokens, tokens)
         return True
 
-    def used(self, share: float, *, tokens: int) -> bool:
-        """Whether so much of it is used, or too little is left to end in order."""
+    def used(self, share: float, *, tokens: int, spare: int = 0) -> bool:
+        """Whether so much of it is used, or too little is left to end in order.
+
+        Args:
+            share: Of the whole window.
+            tokens: Those that are used.
+            spare: Tokens that are to be left besides, as long as there are as many again.
+        """
         if self._tokens is None or self._tokens < _LEAST_CONTEXT:
             return False
-        return tokens >= min(share * self._tokens, self._tokens - self._reserve)
+        room = self._tokens - self._reserve
+        return tokens >= min(share * self._tokens, max(room - spare, room / 2))
