@@ -6,22 +6,36 @@ import shutil
 import subprocess
 import sys
 import wave
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from fakes.engine import ScriptedEngines
 from fakes.pulse import PrivatePulse, private_pulse
+from fakes.speech import say
 from surtitle import cli
 from surtitle.core.errors import EngineError, MediaError, SurtitleError, UsageError
+from surtitle.server.faults import Cut, FaultKind
+from surtitle.server.sagemaker import SECRET_VARIABLE, STANDIN_CREDENTIALS
 from surtitle.storage.places import Places
 from surtitle.storage.transcripts import TranscriptStore
 
 CAPTION = {
-    "source": "talk.mp4", "engine": "on-device", "format": None, "output": None,
+    "source": "talk.mp4", "engine.name": None, "format": None, "output": None,
     "pace": "fast", "device": None,
+}  # fmt: skip
+
+REALTIME = {
+    "server": "realtime", "host": "127.0.0.1", "port": 8081, "model": "surtitle",
+    "max_sessions": 4, "max_model_len": 131_072, "api_key_env": None,
+}  # fmt: skip
+SAGEMAKER = {
+    "server": "sagemaker", "host": "127.0.0.1", "port": 8443, "ca_out": Path("ca.pem"),
+    "container": "ws://127.0.0.1:8080/invocations-bidirectional-stream", "endpoint": None,
+    "max_sessions": None, "session_limit": 1800.0, "cut": "end", "fault": [],
 }  # fmt: skip
 
 
@@ -39,7 +53,19 @@ CAPTION = {
         ("caption --format vtt talk.mp4", "caption", CAPTION | {"format": "vtt"}),
         ("caption talk.mp4 --output x --pace real-time", "caption",
          CAPTION | {"output": "x", "pace": "real-time"}),
-        ("caption --engine on-device -- --odd-name", "caption", CAPTION | {"source": "--odd-name"}),
+        ("caption --engine on-device -- --odd-name", "caption",
+         CAPTION | {"engine.name": "on-device", "source": "--odd-name"}),
+        ("serve realtime", "serve", REALTIME),
+        (("serve realtime --port 0 --host ::1 --model m --max-sessions 1 --max-model-len 99"
+          " --api-key-env KEY"), "serve",
+         REALTIME | {"port": 0, "host": "::1", "model": "m", "max_sessions": 1,
+                     "max_model_len": 99, "api_key_env": "KEY"}),
+        ("serve sagemaker --ca-out ca.pem", "serve", SAGEMAKER),
+        (("serve sagemaker --ca-out ca.pem --port 1 --host h --container ws://c/x --endpoint e"
+          " --max-sessions 2 --session-limit 2.5 --cut rst --fault busy --fault rst@3"), "serve",
+         SAGEMAKER | {"port": 1, "host": "h", "container": "ws://c/x", "endpoint": "e",
+                      "max_sessions": 2, "session_limit": 2.5, "cut": "rst",
+                      "fault": ["busy", "rst@3"]}),
     ],
 )  # fmt: skip
 def test_what_is_understood(
@@ -67,6 +93,14 @@ def test_what_is_understood(
         "caption a --form srt",
         "caption a --pace slow",
         "caption a --engine magic",
+        "serve",
+        "serve nothing",
+        "serve realtime --port x",
+        "serve realtime --max 4",
+        "serve sagemaker",
+        "serve sagemaker --ca-out",
+        "serve sagemaker --ca-out f --cut gently",
+        "serve sagemaker --ca-out f --session-limit long",
     ],
 )
 def test_wrong_use_is_explained(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +119,10 @@ def test_wrong_use_is_explained(arguments: str, capsys: pytest.CaptureFixture[st
         (["--version"], f"surtitle {version('surtitle')}\n"),
         (["--help"], "usage: surtitle"),
         (["caption", "--help"], "usage: surtitle caption"),
+        (["serve", "--help"], "usage: surtitle serve"),
+        (["serve", "realtime", "--help"], "usage: surtitle serve realtime"),
+        (["serve", "sagemaker", "--help"], "usage: surtitle serve sagemaker"),
+        (["serve", "sagemaker", "--fault", "help"], "NAME[:ARGUMENT]"),
     ],
 )
 def test_version_and_help(
@@ -126,6 +164,44 @@ def test_how_a_command_ends(
     assert capsys.readouterr().err == said
 
 
+def test_the_faults_that_may_be_ordered_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "sagemaker", "--fault", "help"])
+    listed = capsys.readouterr().out.splitlines()[3:]
+    assert [line.partition(" ")[0] for line in listed] == list(FaultKind)
+
+
+def test_a_session_may_be_cut_in_every_way_there_is() -> None:
+    for cut in Cut:
+        arguments = ["serve", "sagemaker", "--ca-out", "f", "--cut", cut]
+        assert cli._parser().parse_args(arguments).cut == cut
+
+
+@pytest.mark.parametrize("server", ["realtime", "sagemaker"])
+def test_what_a_server_is_asked_for_reaches_it(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+
+    def serve(**options: object) -> int:
+        asked.append(options)
+        return 3
+
+    monkeypatch.setattr(f"surtitle.serving.serve_{server}", serve)
+    expected = REALTIME if server == "realtime" else SAGEMAKER
+    assert cli.main(["serve", server, *["--ca-out=ca.pem"][: server == "sagemaker"]]) == 3
+    expected = {"faults" if k == "fault" else k: v for k, v in expected.items() if k != "server"}
+    assert asked == [expected]
+
+
+def test_the_help_tells_what_to_sign_with(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "sagemaker", "--help"])
+    words = capsys.readouterr().out.split()
+    told = {STANDIN_CREDENTIALS.access_key, f"{STANDIN_CREDENTIALS.secret}.", SECRET_VARIABLE}
+    assert told <= set(words)
+
+
 def test_the_data_folder_may_be_in_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surtitle.doctor.run", lambda: 0)
     cli.main(["--data-dir", "~/captions", "doctor"])
@@ -155,6 +231,23 @@ def surtitle(
     )
 
 
+type Surtitle = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def surtitle_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Surtitle:
+    """Return what does the same in this process, without a model: a fraction of the time."""
+    spoken = say("It was the best of times", at=0.5)
+    monkeypatch.setattr("surtitle.speech_engines.OnDeviceEngine", ScriptedEngines([spoken]))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = cli.main(list(arguments))
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, said.out, said.err)
+
+    return run
+
+
 def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     """Return the only line that was said, with its remedy."""
     assert "Traceback" not in done.stderr
@@ -172,7 +265,7 @@ def speech(tmp_path: Path) -> Path:
     recording = Path(spec.origin).parent / "assets" / "two_cities.wav"
     with wave.open(str(recording), "rb") as whole, wave.open(str(path), "wb") as part:
         part.setparams(whole.getparams())
-        part.writeframes(whole.readframes(6 * whole.getframerate()))
+        part.writeframes(whole.readframes(3 * whole.getframerate()))
     return path
 
 
@@ -186,12 +279,12 @@ def speech(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_that_cannot_be_captioned(
-    tmp_path: Path, name: str, content: bytes | None, said: str
+    tmp_path: Path, surtitle_here: Surtitle, name: str, content: bytes | None, said: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    done = surtitle("caption", str(tmp_path / name))
+    done = surtitle_here("caption", str(tmp_path / name))
     assert (done.returncode, done.stdout) == (2, "")
     sentence = one_sentence(done)
     assert said in sentence
@@ -231,28 +324,32 @@ def test_standard_input_that_is_closed() -> None:
         ("folder", "is a folder"),
     ],
 )
-def test_an_output_that_cannot_be_made(tmp_path: Path, speech: Path, name: str, said: str) -> None:
+def test_an_output_that_cannot_be_made(
+    tmp_path: Path, surtitle_here: Surtitle, speech: Path, name: str, said: str
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "there.srt").write_text("kept")
-    done = surtitle("caption", str(speech), "--output", str(tmp_path / name))
+    done = surtitle_here("caption", str(speech), "--output", str(tmp_path / name))
     assert (done.returncode, done.stdout) == (2, "")
     assert said in one_sentence(done)
     assert (tmp_path / "there.srt").read_text() == "kept"
 
 
-def test_a_mistake_leaves_no_empty_output_behind(tmp_path: Path) -> None:
-    output = tmp_path / "new.srt"
-    for _ in range(2):  # the second time it must not be said that it exists already
-        done = surtitle("caption", str(tmp_path / "missing.wav"), "--output", str(output))
+def test_a_mistake_leaves_no_empty_output_behind(tmp_path: Path, surtitle_here: Surtitle) -> None:
+    request = ("caption", str(tmp_path / "missing.wav"), "--output", str(tmp_path / "new.srt"))
+    # The second time it must not be said that it exists already.
+    for done in (surtitle(*request), surtitle_here(*request)):
         assert "There is no file" in one_sentence(done)
-    assert not output.exists()
+        assert not (tmp_path / "new.srt").exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("named", [True, False])
-def test_a_full_disk_ends_it_but_what_was_heard_is_kept(speech: Path, *, named: bool) -> None:
+def test_a_full_disk_ends_it_but_what_was_heard_is_kept(
+    surtitle_here: Surtitle, speech: Path, *, named: bool
+) -> None:
     if named:
-        done = surtitle("caption", str(speech), "--output", "/dev/full")
+        done = surtitle_here("caption", str(speech), "--output", "/dev/full")
     else:
         with Path("/dev/full").open("w") as full:
             done = surtitle("caption", str(speech), stdout=full.fileno())
@@ -264,8 +361,8 @@ def test_a_full_disk_ends_it_but_what_was_heard_is_kept(speech: Path, *, named: 
     assert "best" in " ".join(entry.text for entry in store.entries(session.id))
 
 
-def test_device_goes_with_devices_only(speech: Path) -> None:
-    done = surtitle("caption", str(speech), "--device", "Headset")
+def test_device_goes_with_devices_only(surtitle_here: Surtitle, speech: Path) -> None:
+    done = surtitle_here("caption", str(speech), "--device", "Headset")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--device" in one_sentence(done)
 

@@ -619,6 +619,42 @@ def test_it_ends_while_sessions_are_open() -> None:
     asyncio.run(main())
 
 
+def test_a_client_that_has_said_goodbye_need_not_wait() -> None:
+    async def main() -> None:
+        async with standin(faults=("slow-reader:0",)) as (server, container):
+            async with client(server) as peer:
+                signer = Signer()
+                number = await peer.request(signer.request(server.port))
+                await peer.headers(number)
+                await peer.send(number, signer.event(None), end=True)
+                after = await peer.request(Signer().request(server.port, path="/"))
+                await peer.end(after)  # by now the goodbye has come, too
+            await eventually(lambda: bool(server.sessions[0].ended))
+            assert ended(server) == ["client", "refused UnknownOperationException"]
+            await container.ended.wait()
+
+    asyncio.run(main())
+
+
+def test_a_stand_in_that_ends_says_so_of_its_sessions() -> None:
+    lines: list[str] = []
+
+    async def main() -> None:
+        async with (
+            ContainerServer() as container,
+            Standin(container.url, log=lines.append) as server,
+            client(server) as peer,
+        ):
+            await peer.headers(await peer.request(Signer().request(server.port)))
+            await server.__aexit__(None, None, None)
+            assert ended(server) == ["stopped"]
+            await container.ended.wait()
+            assert container.closed == [1001]
+
+    asyncio.run(main())
+    assert len(lines) == 1
+
+
 def test_a_line_tells_of_every_session_that_is_over() -> None:
     lines: list[str] = []
 

@@ -52,10 +52,11 @@ class Stream:
         """Of the request, with the pseudo-headers."""
         self.lost = False
         """The client has reset it or is gone; whoever handles it is being cancelled."""
+        self.complete = False
+        """All of the request has come, whether read or not."""
         self._connection = connection
         self._number = number
         self._chunks: deque[tuple[bytes, int]] = deque()  # bounded by the stream's window
-        self._ended = False
         self._arrived = asyncio.Event()
 
     async def read(self) -> bytes:
@@ -64,7 +65,7 @@ class Stream:
         Only now may the client send as many more.
         """
         while not self._chunks:
-            if self._ended:
+            if self.complete:
                 return b""
             self._arrived.clear()
             await self._arrived.wait()
@@ -103,7 +104,7 @@ class Stream:
 
     def ended(self) -> None:
         """Note that the request is complete."""
-        self._ended = True
+        self.complete = True
         self._arrived.set()
 
     def discard(self) -> int:
@@ -137,6 +138,7 @@ class Connection:
 
     async def run(self) -> None:
         """Serve until the client or somebody here has ended the connection."""
+        stopped = False
         try:
             self._h2.initiate_connection()
             self._h2.increment_flow_control_window(_CONNECTION_WINDOW)
@@ -148,13 +150,16 @@ class Connection:
                 await self._flush()
         except (OSError, EOFError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            stopped = True
+            raise
         except H2Error:
             with suppress(OSError, TimeoutError):
                 await self._flush()  # says what was wrong
         finally:
             tasks = [task for _, task in self._streams.values()]
             for stream, task in self._streams.values():
-                stream.lost = True
+                stream.lost = not stopped
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks, timeout=_GONE_WITHIN)

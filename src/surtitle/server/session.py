@@ -104,12 +104,17 @@ class InvocationSession:
         try:
             await self._answer()
         except asyncio.CancelledError:
-            self._ends("client lost" if self._stream.lost else "stopped")
+            self._ends(self._left if self._stream.lost else "stopped")
             raise
         except ConnectionError:
-            self._ends("client lost")
+            self._ends(self._left)
         finally:
             self._ends("failed")
+
+    @property
+    def _left(self) -> str:
+        """How a client left that is gone: it need not wait for an answer to its goodbye."""
+        return "client" if self._client_ended or self._stream.complete else "client lost"
 
     @property
     def _date(self) -> tuple[str, str]:
