@@ -1,11 +1,12 @@
 """The doctor: every check comes to an end, says something useful, and prints it at once."""
 
 import asyncio
+import io
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,13 +111,10 @@ def pulse() -> Iterator[PrivatePulse]:
         yield server
 
 
-def surtitle_doctor(
-    change: Callable[[dict[str, str]], object] = lambda _: None, *, stdout: int = subprocess.PIPE
-) -> subprocess.CompletedProcess[str]:
+def surtitle_doctor(*, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     environment = {k: v for k, v in os.environ.items() if k not in hidden}
     environment["PYTHONIOENCODING"] = "utf-8"
-    change(environment)
     return subprocess.run(
         [sys.executable, "-m", "surtitle", "doctor"],
         check=False,
@@ -156,18 +154,19 @@ def test_a_computer_with_sound_and_no_display(pulse: PrivatePulse, tmp_path: Pat
     assert re.fullmatch(r"(ok  |warn)  .*: 1 s of sound takes \d+\.\d\d s.*", engine[0])
 
 
-def test_a_folder_that_cannot_be_made_and_a_poor_terminal() -> None:
-    def change(environment: dict[str, str]) -> None:
-        environment["SURTITLE_HOME"] = "/dev/null/home"
-        environment["PYTHONIOENCODING"] = "ascii"
-        environment["XDG_RUNTIME_DIR"] = "/nowhere"
-        environment["PULSE_SERVER"] = "unix:/nowhere"
-
-    done = surtitle_doctor(change)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "FAIL  The folder /dev/null/home/data cannot be made" in done.stdout
-    assert "warn  No sound server answers" in done.stdout
-    assert "      -> Choose another" in done.stdout
+def test_a_folder_that_cannot_be_made_and_a_poor_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SURTITLE_HOME", "/dev/null/home")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/nowhere")
+    monkeypatch.setenv("PULSE_SERVER", "unix:/nowhere")
+    terminal = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(terminal, encoding="ascii"))
+    checks = [each for each in CHECKS if each.subject in {"Sound", "The data folder"}]
+    assert len(checks) == 2
+    assert asyncio.run(doctor._run(checks, doctor._print)) == 1
+    said = terminal.getvalue().decode("ascii")
+    assert "FAIL  The folder /dev/null/home/data cannot be made" in said
+    assert "warn  No sound server answers" in said
+    assert "      -> Choose another" in said
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -1,6 +1,7 @@
 """Capture for real: a PulseAudio of our own, played into and unplugged while we listen."""
 
 import asyncio
+import subprocess
 import wave
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -23,8 +24,16 @@ RATE = 48_000
 LIMIT = 20.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pulse() -> Iterator[PrivatePulse]:
+    """Return a server for all that leave it as they find it."""
+    with private_pulse() as server:
+        yield server
+
+
+@pytest.fixture
+def own_pulse() -> Iterator[PrivatePulse]:
+    """Return a server of its own, for who takes something away from it."""
     with private_pulse() as server:
         yield server
 
@@ -36,19 +45,24 @@ def system() -> Iterator[SoundSystem]:
     control.stop()
 
 
-@pytest.fixture
-def noise(tmp_path: Path) -> tuple[Path, Samples]:
-    """Return two seconds of noise bursts, as a stereo file and as samples."""
+def write_noise(path: Path, seconds: int) -> Samples:
+    """Write noise bursts as a stereo file, and return them as samples."""
     chance = np.random.default_rng(7)
-    loudness = np.repeat(chance.uniform(0.05, 0.3, size=20), RATE // 10)
-    samples = (chance.uniform(-1, 1, size=2 * RATE) * loudness * 32_767).astype("<i2")
-    path = tmp_path / "noise.wav"
+    loudness = np.repeat(chance.uniform(0.05, 0.3, size=10 * seconds), RATE // 10)
+    samples = (chance.uniform(-1, 1, size=seconds * RATE) * loudness * 32_767).astype("<i2")
     with wave.open(str(path), "wb") as file:
         file.setnchannels(2)
         file.setsampwidth(2)
         file.setframerate(RATE)
         file.writeframes(np.repeat(samples, 2).tobytes())
-    return path, samples.astype(np.float64)
+    return samples.astype(np.float64)
+
+
+@pytest.fixture
+def noise(tmp_path: Path) -> tuple[Path, Samples]:
+    """Return a second of noise, as a file and as samples."""
+    path = tmp_path / "noise.wav"
+    return path, write_noise(path, 1)
 
 
 def scene(work: Callable[[], Awaitable[None]]) -> None:
@@ -77,8 +91,14 @@ async def until[E: (Started, Lost, Moved)](events: AsyncIterator[SourceEvent], k
     raise AssertionError(f"it ended without {kind.__name__}")
 
 
-async def hear(events: AsyncIterator[SourceEvent], layout: Format, seconds: float) -> Samples:
-    """Return what comes, mixed down, zeros for gaps."""
+async def hear(
+    events: AsyncIterator[SourceEvent],
+    layout: Format,
+    seconds: float,
+    *,
+    after: subprocess.Popen[bytes] | None = None,
+) -> Samples:
+    """Return what comes, mixed down, zeros for gaps: so many seconds after a player's end."""
     parts: list[Samples] = []
     frames = 0
     async for event in events:
@@ -90,7 +110,8 @@ async def hear(events: AsyncIterator[SourceEvent], layout: Format, seconds: floa
                 parts.append(np.zeros(missing))
             case _:
                 raise AssertionError(event)
-        frames += len(parts[-1])
+        if after is None or after.poll() is not None:
+            frames += len(parts[-1])
         if frames >= seconds * layout.rate:
             break
     return np.concatenate(parts)
@@ -143,10 +164,9 @@ def test_what_is_played_is_what_is_captured(
         async with listening(system, kind) as events:
             started = await until(events, Started)
             player = pulse.play(path, sink=sink)
-            got = await hear(events, started.format, 3.5)
-            await asyncio.to_thread(player.wait, LIMIT)
+            got = await hear(events, started.format, 0.3, after=player)
         alike = correlations(sent, got)
-        assert len(alike) >= 7  # of 8: all but a rest arrived
+        assert len(alike) >= 3  # of 4: all but a rest arrived
         assert min(alike) >= 0.9
 
     scene(work)
@@ -155,49 +175,47 @@ def test_what_is_played_is_what_is_captured(
 def test_another_output_is_not_heard(
     pulse: PrivatePulse, system: SoundSystem, noise: tuple[Path, Samples]
 ) -> None:
-    path, _ = noise
+    path, sent = noise
 
     async def work() -> None:
-        async with listening(system, Kind.SYSTEM, "Headphones") as events:
+        async with listening(system, Kind.SYSTEM, "Mouth") as events:
             started = await until(events, Started)
             player = pulse.play(path, sink=SINK)
-            got = await hear(events, started.format, 1.5)
-            player.terminate()
-            await asyncio.to_thread(player.wait, LIMIT)
+            got = await hear(events, started.format, 0.3, after=player)
+        assert len(got) >= len(sent)
         assert not got.any()
 
     scene(work)
 
 
 def test_it_goes_along_with_the_default(
-    pulse: PrivatePulse, system: SoundSystem, noise: tuple[Path, Samples]
+    own_pulse: PrivatePulse, system: SoundSystem, noise: tuple[Path, Samples]
 ) -> None:
     path, sent = noise
 
     async def work() -> None:
         async with listening(system, Kind.SYSTEM) as events:
             started = await until(events, Started)
-            await asyncio.to_thread(pulse.pactl, "set-default-sink", MIC_SINK)
+            await asyncio.to_thread(own_pulse.pactl, "set-default-sink", MIC_SINK)
             assert await until(events, Moved) == Moved(name="Mouth")
-            player = pulse.play(path, sink=MIC_SINK)
-            got = await hear(events, started.format, 3.5)
-            await asyncio.to_thread(player.wait, LIMIT)
+            player = own_pulse.play(path, sink=MIC_SINK)
+            got = await hear(events, started.format, 0.3, after=player)
             assert min(correlations(sent, got)) >= 0.9
-            await asyncio.to_thread(pulse.unplug, MIC_SINK)
+            await asyncio.to_thread(own_pulse.unplug, MIC_SINK)
             assert (await until(events, Moved)).name in {"Loudspeakers", "Headphones"}
 
     scene(work)
 
 
 def test_a_named_output_that_is_unplugged_is_lost_not_replaced(
-    pulse: PrivatePulse, system: SoundSystem
+    own_pulse: PrivatePulse, system: SoundSystem
 ) -> None:
     async def work() -> None:
-        async with listening(system, Kind.SYSTEM, "Headphones") as events:
+        async with listening(system, Kind.SYSTEM, "Mouth") as events:
             await until(events, Started)
-            await asyncio.to_thread(pulse.unplug, OTHER_SINK)
+            await asyncio.to_thread(own_pulse.unplug, MIC_SINK)
             lost = await until(events, Lost)
-            assert "Headphones" in str(lost.error)
+            assert "Mouth" in str(lost.error)
 
     scene(work)
 
@@ -212,21 +230,24 @@ def test_a_stream_that_was_moved_away_is_moved_back(
             ours = next(line.split() for line in outputs.splitlines() if "protocol-native" in line)
             right = ours[1]
             await asyncio.to_thread(pulse.pactl, "move-source-output", ours[0], f"{SINK}.monitor")
-            await hear(events, started.format, 1)
-            outputs = await asyncio.to_thread(pulse.pactl, "list", "short", "source-outputs")
-            now = next(line.split() for line in outputs.splitlines() if line.startswith(ours[0]))
-            assert now[1] == right
+            now = ""
+            while now != right:
+                await hear(events, started.format, 0.1)
+                outputs = await asyncio.to_thread(pulse.pactl, "list", "short", "source-outputs")
+                now = next(
+                    line.split()[1] for line in outputs.splitlines() if line.startswith(ours[0])
+                )
 
     scene(work)
 
 
 def test_a_killed_server_is_lost_within_two_seconds(
-    pulse: PrivatePulse, system: SoundSystem
+    own_pulse: PrivatePulse, system: SoundSystem
 ) -> None:
     async def work() -> None:
         async with listening(system, Kind.SYSTEM) as events:
             await until(events, Started)
-            await asyncio.to_thread(pulse.end)
+            await asyncio.to_thread(own_pulse.end)
             async with asyncio.timeout(2):
                 await until(events, Lost)
         assert await list_devices(system=system) == []
@@ -235,19 +256,43 @@ def test_a_killed_server_is_lost_within_two_seconds(
 
 
 def test_the_level_tells_silence_from_sound(
-    pulse: PrivatePulse, system: SoundSystem, noise: tuple[Path, Samples]
+    pulse: PrivatePulse, system: SoundSystem, tmp_path: Path
 ) -> None:
-    path, _ = noise
+    path = tmp_path / "noise.wav"
+    write_noise(path, 30)  # longer than the test
 
     async def work() -> None:
-        loud, quiet = [
-            choose(await list_devices(system=system), Kind.SYSTEM, name)
-            for name in ("Loudspeakers", "Headphones")
-        ]
-        assert await measure(quiet, 0.3, system=system) == -120.0
+        devices = await list_devices(system=system)
+        loud, quiet = [choose(devices, Kind.SYSTEM, name) for name in ("Loudspeakers", "Mouth")]
+        assert await measure(quiet, 0.1, system=system) == -120.0
         player = pulse.play(path, sink=SINK)
-        assert -40 < await measure(loud, 1.0, system=system) < 0
-        player.terminate()
-        await asyncio.to_thread(player.wait, LIMIT)
+        try:
+            while not await asyncio.to_thread(  # noqa: ASYNC110 - the server tells no event
+                pulse.pactl, "list", "short", "sink-inputs"
+            ):
+                pass  # the player has not begun; asking takes its time
+            assert -40 < await measure(loud, 0.5, system=system) < 0
+        finally:
+            player.terminate()
+            await asyncio.to_thread(player.wait, LIMIT)
 
+    scene(work)
+
+
+def test_closing_at_any_moment_ends_only_the_source(
+    pulse: PrivatePulse, system: SoundSystem
+) -> None:
+    async def work() -> None:
+        device = choose(await list_devices(system=system), Kind.SYSTEM, SINK)
+        for turns in range(6):
+            source = open_source(device, system=system)
+            async with aclosing(source.events()) as events:
+                async for event in events:
+                    if isinstance(event, Started):
+                        break
+            for _ in range(turns):  # libpulse once ended the whole program here
+                await asyncio.sleep(0)
+            await source.close()
+
+    assert pulse
     scene(work)

@@ -19,7 +19,8 @@ from surtitle.core.stability import Stability, agreed_form
 from surtitle.engines.on_device import OnDeviceEngine
 
 LIMIT = 120.0
-SECONDS = 12
+SECONDS = 6.7
+"""Of the recording, up to the words "it was the age of wisdom"."""
 
 
 def recording() -> list[tuple[float, SourceEvent]]:
@@ -30,7 +31,7 @@ def recording() -> list[tuple[float, SourceEvent]]:
     with wave.open(str(Path(spec.origin).parent / "assets" / "two_cities.wav")) as file:
         assert file.getsampwidth() == 2
         form = Format(rate=file.getframerate(), channels=file.getnchannels())
-        pcm = file.readframes(SECONDS * form.rate)
+        pcm = file.readframes(round(SECONDS * form.rate))
     size = form.rate // 50 * form.channels * 2
     blocks = [Block(pcm=bytes(part)) for part in batched(pcm, size)]
     events: list[SourceEvent] = [Started(format=form, name="Speech"), *blocks]
@@ -60,7 +61,7 @@ class KillingAudience(RememberingAudience):
             os.kill(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("words_until_killed", [10_000, 4, 11])
+@pytest.mark.parametrize("words_until_killed", [4, 11])
 def test_words_are_recognised_and_survive_the_death_of_the_process(words_until_killed: int) -> None:
     audience = KillingAudience(words_until_killed)
 
@@ -78,8 +79,8 @@ def test_words_are_recognised_and_survive_the_death_of_the_process(words_until_k
 
     asyncio.run(main())
     text = " ".join(agreed_form(word) for word in audience.words)
-    assert audience.killed == (words_until_killed < 100)
-    assert len(audience.engines) == 1 + audience.killed
+    assert audience.killed
+    assert len(audience.engines) == 2
     assert text.count("best of times") == 1, text
     assert text.count("worst of times") == 1, text
     assert text.count("age of wisdom") == 1, text

@@ -20,19 +20,20 @@ __all__ = ["MIC", "MIC_SINK", "OTHER_SINK", "SINK", "PrivatePulse", "private_pul
 SINK = "ci_out"
 """The default output."""
 OTHER_SINK = "ci_other"
-"""Another output."""
+"""Another output, as slow as PulseAudio lets an idle one be: its first sound may take 2 s."""
 MIC_SINK = "ci_mic"
 """What is played here is what the microphone hears."""
 MIC = "ci_micsrc"
 """The default microphone."""
 
+# Without rewinds, sound comes in blocks of 50 ms, as from most hardware, and not of 2 s.
 _SCRIPT = f"""
 load-module module-native-protocol-unix
-load-module module-null-sink sink_name={SINK} rate=48000 channels=2 \
+load-module module-null-sink sink_name={SINK} rate=48000 channels=2 norewinds=1 \
 sink_properties=device.description=Loudspeakers
 load-module module-null-sink sink_name={OTHER_SINK} rate=44100 channels=2 \
 sink_properties=device.description=Headphones
-load-module module-null-sink sink_name={MIC_SINK} rate=48000 channels=1 \
+load-module module-null-sink sink_name={MIC_SINK} rate=48000 channels=1 norewinds=1 \
 sink_properties=device.description=Mouth
 load-module module-remap-source master={MIC_SINK}.monitor source_name={MIC} \
 source_properties=device.description=Table-microphone

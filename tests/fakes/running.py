@@ -1,5 +1,6 @@
 """A program under test, in a session of its own, so that nothing of it outlives the test."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,10 +14,11 @@ from typing import IO, Self
 __all__ = ["Running", "until"]
 
 _ENGINE = "surtitle.engines.worker"
+_PIPE = 65_536
 _FAULTS = {"PYTHONFAULTHANDLER": "1"}
 
 
-def until(condition: Callable[[], bool], what: str, *, seconds: float = 20) -> None:
+def until(condition: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
     """Wait for a condition; fail, saying what was waited for, if it does not come true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -77,6 +79,12 @@ class Running:
         assert self.process.stdin is not None
         return self.process.stdin
 
+    def hears(self, data: bytes) -> None:
+        """Put something into its input, at most a megabyte; whether it is taken or not."""
+        fcntl.fcntl(self.input, fcntl.F_SETPIPE_SZ, max(len(data), _PIPE))
+        self.input.write(data)
+        self.input.flush()
+
     @property
     def said(self) -> str:
         """What it has written to standard output so far."""
@@ -100,7 +108,7 @@ class Running:
 
         until(taken, f"{number.name} to arrive")
 
-    def ends(self, code: int, *, within: float = 20) -> None:
+    def ends(self, code: int, *, within: float = 30) -> None:
         """Wait for its end; fail if it does not end in time, or with another exit code."""
         try:
             found: int | str = self.process.wait(timeout=within)
@@ -133,7 +141,7 @@ class Running:
         until(there, "the engine's process")
         return found[0]
 
-    def leaves_nothing(self, *, within: float = 3) -> None:
+    def leaves_nothing(self, *, within: float = 10) -> None:
         """Wait until no process of it is left."""
         until(lambda: not self.processes(), "the end of all its processes", seconds=within)
 

@@ -252,6 +252,9 @@ class PulseServer:
 
     async def _listen(self, news: asyncio.Event) -> None:
         subjects = ("server", "sink", "source", "source_output")
+        if self._closed:  # before this began: libpulse ends the program if it is asked then
+            news.set()
+            return
         try:
             async for _ in self._pulse.subscribe_events(*subjects):
                 news.set()
