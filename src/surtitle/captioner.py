@@ -155,8 +155,8 @@ class Captioner:
         self._chance = chance
         self._keeper = keeper
         self._origin = origin
-        self._patience = patience
-        self._judge = Judge(patience=patience)
+        self._judges = {False: Judge(patience=patience), True: Judge(patience=patience)}
+        """Of the chosen engine and of the one that stands in: each has its own failures."""
         self._microphone = microphone
         self._backlog = Backlog(origin=origin, bound=buffer)
         self._intake: Intake | None = None
@@ -169,7 +169,7 @@ class Captioner:
         self._stopping = asyncio.Event()
         self._lost: SurtitleError | None = None
         self._between = asyncio.Event()
-        """Everything that the session was given up to some point is settled: a place to change."""
+        """No utterance is going on as far as the session has come: a place to change."""
         self._changed = asyncio.Event()
         """Sound has been put into the buffer or taken out of it, or the source has ended."""
 
@@ -292,7 +292,8 @@ class Captioner:
         while True:
             self._fed = self._finishing = False
             try:
-                engine = await self._begin(health)
+                engine = await self._relay.begin()
+                self._serve(engine, health)
                 await self._run(engine, health)
             except EngineError as error:
                 self._captions.interrupted()
@@ -305,14 +306,6 @@ class Captioner:
             if self._all_done:
                 return
 
-    async def _begin(self, health: Health) -> Engine:
-        stood_in = self._relay.standing_in
-        engine = await self._relay.begin()
-        if stood_in != self._relay.standing_in:
-            self._judge = Judge(patience=self._patience)
-        self._serve(engine, health)
-        return engine
-
     def _serve(self, engine: Engine, health: Health) -> None:
         health.served(engine=engine.name, place=engine.place)
         health.ready()
@@ -322,12 +315,14 @@ class Captioner:
         """Run this session, and those that take over from it, until everything is heard."""
         while True:
             try:
-                successor = await self._session(engine, health)
+                gives_way = await self._session(engine, health)
             finally:
                 self._relay.leave(engine)
-            if successor is None:
+            # Taken only now, and nothing waits until it is served: it cannot get lost.
+            if not gives_way or (successor := self._relay.taking_over()) is None:
                 return
             engine = successor
+            self._fed = False
             self._captions.interrupted()
             self._backlog.rewind()
             self._serve(engine, health)
@@ -348,6 +343,10 @@ class Captioner:
         over = self._source_ended or self._enough
         return over and self._backlog.settled >= self._wanted_until
 
+    @property
+    def _judge(self) -> Judge:
+        return self._judges[self._relay.standing_in]
+
     def _after(self, error: EngineError, health: Health) -> float:
         """Prepare for the next session. Gives the seconds to wait for it; raises if there is none.
 
@@ -356,29 +355,32 @@ class Captioner:
         """
         verdict = self._judge.failed(error, hearing=self._fed, chance=self._chance())
         tries = 1 if self._stopping.is_set() else _LAST_TRIES if self._source_ended else None
-        if isinstance(verdict, GiveUp) and self._relay.can_stand_in:
-            self._relay.refuse(error)
-        elif isinstance(verdict, GiveUp) or (tries is not None and self._judge.failures > tries):
+        tired = tries is not None and self._judge.failures > tries
+        if tired and self._relay.standing_in:
+            raise error  # the chosen engine has had as long
+        given_up = tired or isinstance(verdict, GiveUp)
+        if given_up and not self._relay.give_up(error):
             raise error
         health.broken(error)
         self._audience.status(health.status(asyncio.get_running_loop().time()))
-        if isinstance(verdict, PassOver):
+        if isinstance(verdict, PassOver) and not self._relay.can_stand_in:
             self._backlog.pass_over()
         self._backlog.rewind()
-        if isinstance(verdict, GiveUp) or self._relay.can_stand_in:
-            return 0.0  # the relay does the waiting
+        if given_up or isinstance(verdict, GiveUp) or self._relay.can_stand_in:
+            return 0.0  # another engine goes on, or the relay does the waiting
         return verdict.delay
 
-    async def _session(self, engine: Engine, health: Health) -> Engine | None:
-        """Run one session to its end. Gives the one that takes over, if one does."""
+    async def _session(self, engine: Engine, health: Health) -> bool:
+        """Run one session to its end. Tells whether it gives way to one that is ready."""
         feeder = asyncio.create_task(self._feed(engine), name="feed")
         listener = asyncio.create_task(self._listen(engine, health), name="listen")
-        watcher = asyncio.create_task(self._wait_for_successor(), name="successor")
+        watcher = asyncio.create_task(self._wait_to_give_way(), name="successor")
         tasks = (feeder, listener, watcher)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if watcher.done() and not listener.done() and not self._finishing:
-                return watcher.result()
+            if not (feeder.done() or listener.done() or self._finishing):
+                watcher.result()
+                return True
             watcher.cancel()
             if not feeder.done() and not listener.done():
                 await asyncio.wait((feeder, listener), return_when=asyncio.FIRST_COMPLETED)
@@ -388,27 +390,26 @@ class Captioner:
             listener.result()
             if not self._finishing:
                 raise EngineError("The speech engine ended by itself.", decision=Decision.RETRY)
-            return None
+            return False
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _wait_for_successor(self) -> Engine:
+    async def _wait_to_give_way(self) -> None:
         """Wait until another session is ready and nothing is under way in this one."""
-        while True:
-            relief = self._relay.relief
-            if relief is not None:
-                await asyncio.wait([relief])
+        if (relief := self._relay.relief) is not None:
+            await asyncio.wait([relief])
+            if self._relay.ready:
                 self._between.clear()
                 await self._between.wait()
-                if (successor := self._relay.taking_over()) is not None:
-                    return successor
-            await asyncio.Event().wait()  # there will be none
+                return
+        await asyncio.Event().wait()  # there will be none
 
     async def _feed(self, engine: Engine) -> None:
         while True:
-            if self._source.live and self._backlog.waiting > _LIVE:
+            live = self._source.live and not self._source_ended
+            if live and self._backlog.waiting > _LIVE:
                 self._backlog.leave_out(self.position - _CATCH_UP)
             chunk = self._backlog.take(fresh=not self._enough)
             if chunk is not None:
@@ -506,7 +507,7 @@ class Captioner:
                 health.frames(loop.time(), level=self._level)  # nothing more is to come
             reached = self._backlog.reached
             health.behind(
-                max(0, self.position - reached) / SAMPLE_RATE,
+                max(0, self.position - reached - self._backlog.unmarked) / SAMPLE_RATE,
                 heard=(reached - self._origin) / SAMPLE_RATE,
                 lost=self._backlog.lost / SAMPLE_RATE,
             )

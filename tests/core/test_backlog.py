@@ -106,6 +106,50 @@ def test_what_leaves_a_full_buffer_is_one_gap() -> None:
     assert backlog.due(None) == [(0, 50_000 - SECOND)]
 
 
+def test_what_is_left_out_is_a_gap() -> None:
+    backlog = filled(10)
+    list(taken(backlog, 2))
+    backlog.leave_out(70)
+    assert backlog.waiting == 30
+    assert (backlog.lost, backlog.unmarked) == (50, 50)
+    assert [c.start for c in taken(backlog)] == [70, 80, 90]
+    assert backlog.due(19) == []
+    assert backlog.due(20) == [(20, 70)]
+    assert (backlog.lost, backlog.unmarked) == (50, 0)
+    assert backlog.settled == 70
+
+
+def test_what_a_broken_session_had_heard_does_not_come_again_behind_the_mark() -> None:
+    backlog = filled(10)
+    list(taken(backlog, 8))
+    backlog.reach(75)
+    backlog.rewind()
+    backlog.leave_out(50)
+    assert backlog.due(None) == [(0, 70)]
+    assert [c.start for c in taken(backlog)] == [70, 80, 90]
+
+
+def test_what_has_its_text_is_not_lost_when_it_leaves_a_full_buffer() -> None:
+    backlog = filled(10, bound=100 / SECOND)
+    list(taken(backlog, 3))
+    backlog.settle(15)
+    backlog.put(chunk(100, 30))
+    assert backlog.due(None) == [(15, 30)]
+
+
+def test_lost_is_counted_once() -> None:
+    backlog = filled(3)
+    backlog.lose(30, 60)
+    backlog.lose(40, 70)
+    assert backlog.lost == 40
+    list(taken(backlog))
+    backlog.settle(30)
+    backlog.due(30)
+    backlog.put(chunk(70))
+    backlog.lose(80, 90)
+    assert (backlog.lost, backlog.unmarked) == (50, 10)
+
+
 STEPS = {
     "put": (1, 30),
     "lose": (1, 30),
@@ -114,6 +158,7 @@ STEPS = {
     "due": (0, 0),
     "rewind": (0, 0),
     "pass over": (0, 0),
+    "leave out": (0, 100),
 }
 """What can happen, and how much of it at least and at most."""
 
@@ -148,6 +193,8 @@ def test_every_sample_is_settled_or_marked_or_comes_again(steps: list[tuple[str,
                 marked += [s for a, b in backlog.due(backlog.settled) for s in range(a, b)]
             case "rewind":
                 backlog.rewind()
+            case "leave out":
+                backlog.leave_out(end - size)
             case _:
                 backlog.pass_over()
                 backlog.rewind()

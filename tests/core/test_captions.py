@@ -55,6 +55,35 @@ def lines(captions: Captions) -> list[str]:
     return [p.settled + p.tentative for p in captions.snapshot().passages]
 
 
+def test_a_gap_that_began_before_the_words_it_ends_is_told_behind_them() -> None:
+    captions = after(partial(1, "one two ", start=5, step=9, stable=8))
+    words, mark = captions.gap(0, 20 * STEP)
+    assert (words.settled, words.start) == ("one two", 5 * STEP)
+    assert (mark.gap, mark.start, mark.end) == (True, 5 * STEP, 20 * STEP)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "between"),
+    [
+        pytest.param([], True, id="nothing yet"),
+        pytest.param([partial(1, "one", step=1)], False, id="an utterance"),
+        pytest.param([partial(1, "one", step=1), final(1, "one", step=2)], True, id="is over"),
+        pytest.param([partial(1, "one", step=1), (0, STEP)], True, id="a gap ends it"),
+        pytest.param([partial(1, "one", step=1), None], True, id="its session broke"),
+        pytest.param(
+            [partial(1, "one", step=1), None, partial(1, "one", step=1)], False, id="heard again"
+        ),
+        pytest.param(
+            [partial(1, "one", step=1), None, partial(1, "two", start=3, step=4)],
+            *(False,),
+            id="another one begins",
+        ),
+    ],
+)
+def test_whether_the_session_is_between_two_utterances(deeds: list[Deed], *, between: bool) -> None:
+    assert after(*deeds).between is between
+
+
 # Tables.
 
 

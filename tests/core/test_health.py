@@ -261,3 +261,41 @@ def test_a_status_says_what_is_heard_by_what_and_where() -> None:
     got = health.status(0.2)
     assert (got.source, got.engine, got.place) == ("Speakers", "Tiny", "on this computer")
     assert (got.level, got.behind) == (-33.0, 1.5)
+
+
+def _health() -> Health:
+    return Health(0.0, source="Headset", engine="Voxtral", place="gpu.home", live=False)
+
+
+def test_it_names_the_engine_that_serves() -> None:
+    health = _health()
+    assert (health.status(1).engine, health.status(1).place) == ("Voxtral", "gpu.home")
+    health.served(engine="Tiny", place="on this computer")
+    assert (health.status(2).engine, health.status(2).place) == ("Tiny", "on this computer")
+
+
+def test_it_counts_the_breaks() -> None:
+    health = _health()
+    for number in range(3):
+        assert health.status(number).breaks == number
+        health.broken(BROKEN)
+        health.progress()
+
+
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [
+        (0.0, "nothing is lost"),
+        (0.02, "1 s are lost"),
+        (1.4, "1 s are lost"),
+        (61.0, "61 s are lost"),
+    ],
+)
+def test_it_says_how_much_is_lost(lost: float, says: str) -> None:
+    health = _health()
+    health.broken(BROKEN)
+    health.behind(12.0, heard=30.0, lost=lost)
+    status = health.status(1)
+    assert status.lost == lost
+    assert says in status.message
+    assert "12 s behind" in status.message

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surtitle.core.errors import Decision, EngineError
-from surtitle.core.recovery import Again, GiveUp, Judge, PassOver, Verdict
+from surtitle.core.recovery import Again, GiveUp, Judge, PassOver, Verdict, backoff
 
 DELAYS = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
 
@@ -79,6 +79,25 @@ def test_a_session_that_heard_nothing_does_not_speak_against_the_sound() -> None
     ]
     assert [type(verdict) for verdict in verdicts] == [Again] * 5 + [PassOver]
     assert verdicts[-1] == PassOver(delay=8.0)
+
+
+def test_words_that_are_not_settled_make_it_wait_less_but_do_not_speak_for_the_sound() -> None:
+    judge = Judge(patience=3)
+    verdicts: list[Verdict] = []
+    for _ in range(4):
+        verdicts += failures(judge, 1, hearing=True)
+        judge.alive()
+        assert judge.failures == 0
+    assert [type(verdict) for verdict in verdicts] == [Again, Again, PassOver, Again]
+    assert verdicts[1] == Again(delay=0.0)
+
+
+@pytest.mark.parametrize(
+    ("number", "chance", "delay"),
+    [(0, 1, 0), (1, 0, 0.5), (1, 1, 0.625), (5, 0, 8), (5, 0.5, 9), (10**6, 0, 8)],
+)
+def test_how_long_to_wait(number: int, chance: float, delay: float) -> None:
+    assert backoff(number, chance) == pytest.approx(delay)
 
 
 def test_progress_speaks_for_the_sound() -> None:

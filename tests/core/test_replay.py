@@ -1,5 +1,6 @@
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 
 from fakes.choices import Choices, choices, thorough
@@ -81,6 +82,25 @@ def test_giving_up_takes_all_that_was_heard_or_one_chunk() -> None:
     assert (buffer.kept, buffer.waiting) == (0, 0)
 
 
+def test_leaving_out_spares_what_was_taken_and_what_comes_later() -> None:
+    buffer = filled((0, 4), (4, 4), (8, 4), (14, 4))
+    buffer.take()
+    assert buffer.leave_out(13) == (4, 12)
+    assert (buffer.kept, buffer.waiting, buffer.end) == (8, 4, 18)
+    assert drained(buffer) == [14, 15, 16, 17]
+    buffer.rewind(0)
+    assert drained(buffer) == [0, 1, 2, 3, 14, 15, 16, 17]
+
+
+@pytest.mark.parametrize(("taken", "position"), [(0, 3), (1, 7), (3, 12), (3, 99), (0, -5)])
+def test_leaving_out_nothing(taken: int, position: int) -> None:
+    buffer = filled((0, 4), (4, 4), (8, 4))
+    for _ in range(taken):
+        buffer.take()
+    assert buffer.leave_out(position) is None
+    assert (buffer.kept, buffer.waiting) == (12, 12 - 4 * taken)
+
+
 @dataclass
 class _Model:
     """The same as lists of positions, one a chunk."""
@@ -143,6 +163,13 @@ class Sound:
             gone += self.model.drop()
         assert lost == ((gone[0], gone[-1] + 1) if gone else None)
 
+    def leave_out(self, back: int) -> None:
+        position = self.end - back
+        taken, rest = self.model.kept[: self.model.taken], self.model.kept[self.model.taken :]
+        out = [sound for sound in rest if sound[-1] < position]
+        assert self.buffer.leave_out(position) == ((out[0][0], out[-1][-1] + 1) if out else None)
+        self.model.kept = [*taken, *rest[len(out) :]]
+
     def take_all(self) -> None:
         rest = [n for sound in self.model.kept[self.model.taken :] for n in sound]
         assert drained(self.buffer) == rest
@@ -161,7 +188,7 @@ def test_every_sample_is_kept_told_as_lost_or_was_taken_and_let_go(choose: Choic
     sound = Sound()
     for _ in range(choose.between(1, 40)):
         back = choose.of([0, choose.between(-2, BOUND)])
-        match choose.of(("put", "take", "release", "rewind", "skip", "take all")):
+        match choose.of(("put", "take", "release", "rewind", "skip", "take all", "leave out")):
             case "put":
                 sound.put(choose.between(1, BOUND + 2), choose.of([0, 0, 0, 3]))
             case "take":
@@ -172,6 +199,8 @@ def test_every_sample_is_kept_told_as_lost_or_was_taken_and_let_go(choose: Choic
                 sound.rewind(back)
             case "skip":
                 sound.skip()
+            case "leave out":
+                sound.leave_out(back)
             case _:
                 sound.take_all()
         sound.counts_agree()

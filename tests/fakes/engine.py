@@ -27,10 +27,13 @@ class Plan:
     refuses: EngineError | None = None
     speed: float = 50.0
     """Seconds of sound heard in a second."""
+    stop_takes: float = 0.0
     breaks_at: int | None = None
     """The session breaks before this sample is heard; None: never."""
     breaks_after_finals: int | None = None
     """It breaks after so many finals, before it says that they are done with."""
+    breaks_with: EngineError | None = None
+    """What it breaks with."""
     feed_breaks_at: int | None = None
     ends_at: int | None = None
     """It ends as if all were well."""
@@ -47,13 +50,18 @@ WELL = Plan()
 class ScriptedEngine:
     """As `surtitle.captioner.Engine`."""
 
-    name = "Scripted"
     place = "in this test"
 
-    def __init__(self, speech: Sequence[Spoken], plan: Plan) -> None:
+    def __init__(self, speech: Sequence[Spoken], plan: Plan, *, name: str = "Scripted") -> None:
+        self.name = name
         self.plan = plan
         self.started = False
         self.stopped = False
+        self.ready_at: float | None = None
+        self.stopped_at: float | None = None
+        """Loop time."""
+        self.settled: int | None = None
+        """Sound up to which it has said that everything is done."""
         self.fed: list[Chunk] = []
         self.most_unheard = 0
         self._speech = speech
@@ -75,6 +83,7 @@ class ScriptedEngine:
         await asyncio.sleep(self.plan.start_takes)
         if self.plan.refuses is not None:
             raise self.plan.refuses
+        self.ready_at = asyncio.get_running_loop().time()
 
     async def feed(self, chunk: Chunk) -> None:
         at = self.plan.feed_breaks_at
@@ -103,6 +112,7 @@ class ScriptedEngine:
             for event in self._hear(chunk):
                 if plan.silent_progress and isinstance(event, Progress):
                     continue
+                self._note(event)
                 yield event
                 self._finals += isinstance(event, Final)
                 if self._finals == plan.breaks_after_finals:
@@ -120,9 +130,16 @@ class ScriptedEngine:
         self.stopped = True
         self._broken = self._broken or broken("The engine was stopped.")
         self._room.set()
+        await asyncio.sleep(self.plan.stop_takes)
+        self.stopped_at = asyncio.get_running_loop().time()
+
+    def _note(self, event: EngineEvent) -> None:
+        if isinstance(event, Final | Progress):
+            done = event.position if isinstance(event, Progress) else event.end
+            self.settled = max(self.settled or 0, done)
 
     def _break(self) -> EngineError:
-        self._broken = broken()
+        self._broken = self.plan.breaks_with or broken()
         self._room.set()
         return self._broken
 
@@ -194,7 +211,14 @@ class ScriptedEngine:
 class ScriptedEngines:
     """Makes sessions: one for each plan, then well ones, or as the last plan says."""
 
-    def __init__(self, speech: Sequence[Spoken] = (), *plans: Plan, then: Plan = WELL) -> None:
+    def __init__(
+        self,
+        speech: Sequence[Spoken] = (),
+        *plans: Plan,
+        then: Plan = WELL,
+        name: str = "Scripted",
+    ) -> None:
+        self.name = name
         self.made: list[ScriptedEngine] = []
         self._speech = speech
         self._plans = plans
@@ -203,5 +227,5 @@ class ScriptedEngines:
     def __call__(self) -> ScriptedEngine:
         number = len(self.made)
         plan = self._plans[number] if number < len(self._plans) else self._then
-        self.made.append(ScriptedEngine(self._speech, plan))
+        self.made.append(ScriptedEngine(self._speech, plan, name=self.name))
         return self.made[-1]

@@ -44,12 +44,17 @@ class Backlog:
     @property
     def lost(self) -> int:
         """Samples that have no text and get none, marked or not yet."""
-        return self._marked + self._gaps.samples
+        return self._marked + self.unmarked
+
+    @property
+    def unmarked(self) -> int:
+        """Samples of them whose mark the text has not come to."""
+        return self._gaps.samples
 
     def put(self, chunk: Chunk) -> None:
         """Add the newest sound."""
         if (lost := self._buffer.put(chunk)) is not None:
-            self._gaps.add(*lost)
+            self._gaps.add(max(lost[0], self._settled), lost[1])
 
     def lose(self, start: int, end: int) -> None:
         """Note that the sound from `start` to `end` never came, or will have no text."""
@@ -64,7 +69,12 @@ class Backlog:
         return chunk
 
     def leave_out(self, position: int) -> None:
-        """Give up what lies before `position` and has not been handed out."""
+        """Give up what lies before `position` and has not been handed out.
+
+        And what an earlier session had heard: words of it may have been read, and must
+        not come again behind the mark.
+        """
+        position = max(position, self._furthest)
         if (lost := self._buffer.leave_out(position)) is not None:
             self._gaps.add(*lost)
 

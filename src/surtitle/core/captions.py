@@ -97,8 +97,8 @@ class Captions:
 
     @property
     def between(self) -> bool:
-        """Whether no utterance is going on."""
-        return self._open is None
+        """Whether the engine session is in no utterance, as far as it has come."""
+        return self._open is None or self._orphan
 
     def apply(self, event: Partial | Final) -> list[Passage]:
         """Take what the engine says about an utterance.
@@ -133,6 +133,9 @@ class Captions:
             self._open.words.abandon()
             self._open.reach = max(self._open.reach, self._open.end)
             changed = self._close()
+            if changed and changed[0].settled:
+                # Silence before words that were read is not missing, nor told behind them.
+                start = max(start, changed[0].start)
         mark = Passage(
             key=self._next_key(),
             settled=gap_mark((end - start) / SAMPLE_RATE),

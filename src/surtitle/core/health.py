@@ -217,7 +217,7 @@ class Health:
         if self._ended:
             return State.ENDED, "Ended", ""
         if (trouble := self._trouble) is not None:
-            lost = f"{self._lost:.0f} s are lost" if self._lost else "nothing is lost"
+            lost = f"{max(1.0, self._lost):.0f} s are lost" if self._lost else "nothing is lost"
             message = f"{trouble.message} Trying again; {lost}, {self._behind:.0f} s behind."
             return State.RECOVERING, message, trouble.remedy
         return self._silence(now) or self._speech(now)

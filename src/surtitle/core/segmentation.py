@@ -65,6 +65,8 @@ class Segmenter:
         """Stretches without a voice, long enough for the end of a sentence."""
         self._silent_since = self._voiced_until = position
         self._scored = position
+        self._window = 0
+        """Samples that are scored at a time."""
         self._voiced = 0
         """Samples of speech since words last came."""
         self._number = 1
@@ -72,6 +74,10 @@ class Segmenter:
         """Text of the utterance that is going on, with its place in the sound."""
         self._told = ""
         self._start = self._position = self._progress = position
+        self._again = -1
+        """Text of the sound before this position has its finals; if it comes again, it is old."""
+        self._retold = -1
+        """Up to here words may come again that belong to what goes on."""
 
     @property
     def unanswered(self) -> float:
@@ -81,9 +87,9 @@ class Segmenter:
     @property
     def settled(self) -> int:
         """Everything before this position has its final, or needs none."""
-        if self._pieces:
-            return self._start
-        return min(self._position, self._endpointer.settled, *self._begins)
+        if self._going_on:
+            return min(self._start, self._position)
+        return max(self._start, min(self._position, self._endpointer.settled, *self._begins))
 
     @property
     def waiting(self) -> bool:
@@ -98,6 +104,7 @@ class Segmenter:
     def voice(self, start: int, end: int, probability: float) -> None:
         """Hear how likely it is that somebody speaks from `start` to `end`."""
         self._scored = end
+        self._window = end - start
         if probability >= self._rules.silence:
             if start - self._silent_since >= _SENTENCE_PAUSE * SAMPLE_RATE:
                 self._silences.append((self._silent_since, start))
@@ -113,8 +120,8 @@ class Segmenter:
 
     def hole(self, position: int) -> None:
         """Sound is missing up to `position`: nothing goes on across it."""
-        for endpoint in self._endpointer.close(self._scored):
-            self._note(endpoint)
+        # What is too short to be scored lies before the hole and may hold the last word.
+        self._ends.append(min(position, self._scored + self._window))
         self._endpointer = Endpointer(self._rules, position=position)
         self._silent_since = self._voiced_until = self._scored = position
 
@@ -124,9 +131,11 @@ class Segmenter:
         Unless that is `exact`, more text of sound before it may follow: then nothing
         ends before a `beat` says so.
         """
+        if exact and position <= self._again:
+            return []
         events = self._pass(position - 1) if exact else []
         self._voiced = 0
-        if not self._pieces:
+        if not self._going_on:
             self._open(position)
         self._pieces.append((text, position))
         if exact:
@@ -138,22 +147,36 @@ class Segmenter:
         """No more text comes for the sound before `position`."""
         events = self._pass(position)
         self._position = max(self._position, position)
-        unvoiced = self._pieces and not self._begins and not self._ends
-        if unvoiced and position - self._pieces[-1][1] >= _QUIET * SAMPLE_RATE:
-            events += self._final(position)
+        if self._going_on and not self._begins and not self._ends:
+            # No voice tells where it ends.
+            last = max([self._retold, *(place for _, place in self._pieces)])
+            quiet, length = (position - since for since in (last, self._start))
+            if quiet >= _QUIET * SAMPLE_RATE or length >= self._rules.longest * SAMPLE_RATE:
+                events += self._final(position)
         return events + self._advance()
 
     def restarted(self, position: int) -> None:
-        """Everything from `position` on is told once more."""
+        """Everything from `position` on is told once more.
+
+        What had been told of the utterance that is going on stays with it: its final comes,
+        whether or not the words come again.
+        """
+        self._again = self._start
+        self._retold = max([self._retold, *(place for _, place in self._pieces)])
         self._pieces = [piece for piece in self._pieces if piece[1] <= position]
         self._position = position
 
     def finished(self, position: int) -> list[EngineEvent]:
         """No more sound and no more text comes."""
         events = self._pass(position)
-        if self._pieces:
+        if self._going_on:
             events += self._final(position)
         return [*events, Progress(position=position)]
+
+    @property
+    def _going_on(self) -> bool:
+        """Whether an utterance has been told of that has no final yet."""
+        return bool(self._pieces or self._told)
 
     def _note(self, endpoint: Endpoint) -> None:
         if isinstance(endpoint, Begin):
@@ -165,7 +188,7 @@ class Segmenter:
         """Carry out the ends that the words have come to."""
         events: list[EngineEvent] = []
         while (end := self._next_end(position)) is not None:
-            if self._pieces:
+            if self._going_on:
                 events += self._final(end)
             while self._begins and self._begins[0] < end:
                 self._begins.popleft()
@@ -189,19 +212,21 @@ class Segmenter:
         near = _NEAR * SAMPLE_RATE
         while self._silences and self._silences[0][1] < last - near:
             self._silences.popleft()
-        if self._silences:
-            begin, end = self._silences[0]
-        elif self._scored - self._silent_since >= _SENTENCE_PAUSE * SAMPLE_RATE:
-            begin, end = self._silent_since, self._scored
-        else:
-            return None
-        cut = max(last, min((begin + end) // 2, begin + int(self._rules.hangover * SAMPLE_RATE)))
-        fits = abs(begin - last) <= near and last <= end
-        return cut if fits and cut <= min(end, position) else None
+        silences = [*self._silences]
+        if self._scored - self._silent_since >= _SENTENCE_PAUSE * SAMPLE_RATE:
+            silences.append((self._silent_since, self._scored))
+        for begin, end in silences:
+            if abs(begin - last) <= near and last <= end:
+                middle = min((begin + end) // 2, begin + int(self._rules.hangover * SAMPLE_RATE))
+                cut = max(last, middle)
+                return cut if cut <= position else None
+        return None
 
     def _open(self, position: int) -> None:
-        begin = self._begins[0] if self._begins else position - SAMPLE_RATE
-        self._start = max(self._start, min(begin, position))
+        voiced = bool(self._begins) and self._begins[0] <= position
+        begin = self._begins[0] if voiced else position - SAMPLE_RATE
+        # Nothing begins in sound that is done with.
+        self._start = max(self._start, self._progress, begin)
 
     def _partial(self) -> list[EngineEvent]:
         text = self._text()
@@ -219,9 +244,10 @@ class Segmenter:
         ]
 
     def _final(self, end: int) -> list[EngineEvent]:
-        final = Final(
-            utterance=self._number, text=self._text(), start=self._start, end=max(end, self._start)
-        )
+        # Whoever never pauses is cut some way back: the words that came since belong to it.
+        known = (place for _, place in self._pieces if place <= self._position)
+        end = max(end, self._start, *known)
+        final = Final(utterance=self._number, text=self._text(), start=self._start, end=end)
         self._number += 1
         self._pieces = []
         self._told = ""
