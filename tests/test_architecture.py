@@ -129,15 +129,18 @@ RULES = (
     ),
     Rule(
         sentence="only one module knows the SDK of AWS",
-        parts=lambda part: True,
-        allowed=lambda it: it.importer == "surtitle.engines.sagemaker_sdk"
-        or not it.library.startswith(("aws_sdk", "awscrt", "smithy")),
+        parts=lambda _part: True,
+        allowed=lambda it: (
+            it.importer == "surtitle.engines.sagemaker_sdk"
+            or not it.library.startswith(("aws_sdk", "awscrt", "smithy"))
+        ),
     ),
     Rule(
         sentence="only one module knows botocore",
-        parts=lambda part: True,
-        allowed=lambda it: it.importer == "surtitle.engines.aws_credentials"
-        or it.library != "botocore",
+        parts=lambda _part: True,
+        allowed=lambda it: (
+            it.importer == "surtitle.engines.aws_credentials" or it.library != "botocore"
+        ),
     ),
     Rule(
         sentence="nobody imports app but the command line",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from surtitle.core.audio import (
+    CHUNK_SAMPLES,
     SAMPLE_RATE,
     Block,
     Chunk,
@@ -159,6 +160,8 @@ class Captioner:
         """Of the chosen engine and of the one that stands in: each has its own failures."""
         self._microphone = microphone
         self._backlog = Backlog(origin=origin, bound=buffer)
+        self._progressed = origin
+        """Up to here sessions have done their work, and have been believed to work."""
         self._intake: Intake | None = None
         self._level = SILENCE
         self._fed = False
@@ -353,7 +356,12 @@ class Captioner:
         After `stop` one more try is made, at once; when the sound has ended by itself, a
         few. Only while sound still comes is an engine that stays away worth waiting for.
         """
-        verdict = self._judge.failed(error, hearing=self._fed, chance=self._chance())
+        verdict = self._judge.failed(
+            error,
+            hearing=self._fed,
+            chance=self._chance(),
+            place=self._backlog.reached / SAMPLE_RATE,
+        )
         tries = 1 if self._stopping.is_set() else _LAST_TRIES if self._source_ended else None
         tired = tries is not None and self._judge.failures > tries
         if tired and self._relay.standing_in:
@@ -460,9 +468,12 @@ class Captioner:
 
     def _settle(self, position: int, health: Health) -> None:
         """Everything before `position` is done with."""
-        # A session that says where it begins has done nothing yet: only what is new counts,
-        # or sound that breaks the engine each time would be tried for ever.
-        if self._backlog.settle(position):
+        self._backlog.settle(position)
+        # A session that says where it begins has done nothing yet, and the next may begin a
+        # little further on: only what is new counts, and more than a crumb, or sound that
+        # breaks the engine each time would be tried for ever.
+        if self._backlog.settled - self._progressed >= CHUNK_SAMPLES:
+            self._progressed = self._backlog.settled
             self._judge.progress()
             self._relay.works()
             health.progress()

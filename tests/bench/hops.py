@@ -166,6 +166,8 @@ class _Stamps:
         """(seconds of sound since the stream began, when)"""
         self.sent: list[tuple[float, float]] = []
         self.samples = 0
+        self.steady_from = 0.0
+        """When all that was said before the service answered had gone out."""
         self.received: list[float] = []
         self.painted: list[float] = []
 
@@ -217,7 +219,7 @@ class _Stamps:
         to_wire = []
         for upto, at in self.sent:
             place = int(np.searchsorted(moments[:, 0], upto - 1e-6))
-            if place < len(moments):
+            if place < len(moments) and at >= self.steady_from:
                 to_wire.append(1000 * (at - moments[place, 1]))
         paints = np.array(self.painted)
         to_paint = []
@@ -258,6 +260,7 @@ def app() -> dict[str, object]:
             running = asyncio.create_task(desktop.run())
             await asyncio.sleep(4)
             player = pulse.play(wav, sink=SINK)
+            stamps.steady_from = time.monotonic() + 1.0
             await asyncio.sleep(_SECONDS)
             player.kill()
             desktop._over.set()

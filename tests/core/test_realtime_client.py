@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from surtitle.core.audio import SAMPLE_RATE
 from surtitle.core.errors import Decision, EngineError
 from surtitle.core.realtime_actions import (
     Action,
@@ -325,7 +326,7 @@ def test_the_end_of_the_context_is_learned_and_the_next_one_is_not_run_into() ->
         if "final" in said(wire.append()):
             break
         wire.deltas(wire.client.sent >= 158 * FRAME)
-    generation = (wire.client.sent - 150 * FRAME) // FRAME
+    generation = (wire.end - 150 * FRAME) // FRAME
     assert 100 < generation < 150
     assert 39 + total_deltas(generation * FRAME) < 200
     assert wire.client.held == 0
@@ -343,6 +344,28 @@ def test_renewal_is_wanted_before_it_must_be(context: int, wanted: int, must: in
         tokens = 39 + due_deltas(wire.end)
         assert wire.wants_renewal() == (tokens >= wanted)
     assert tokens == must
+
+
+@pytest.mark.parametrize("words_before", [10, 100])
+def test_the_word_that_a_full_context_cuts_is_heard_again(words_before: int) -> None:
+    wire = Wire(limits=Limits(context=200, trailing=2 * FRAME)).runs(100)
+    while "final" not in said(wire.append()):
+        wire.deltas(due_deltas(wire.end) - due_deltas(wire.end - FRAME))
+        if wire.end == (100 + words_before // 4) * FRAME:
+            wire.hears(Delta(" last", wire.client.position))
+    cut = wire.end
+    spoken = [action for action in wire.actions if isinstance(action, Words)][-1].position
+    wire.append(5)
+    assert wire.client.sent == cut
+    usage = Usage(39, 39 + total_deltas(cut), total_deltas(cut))
+    actions = wire.hears(Done("", usage))
+    again = max(spoken, cut - 3 * SAMPLE_RATE)
+    assert again < cut
+    assert Restarted(again) in actions
+    assert said(actions)[-1] == "start" or "start" in said(actions)
+    assert wire.client.sent == wire.end
+    resent = sum(int(each) for each in said(actions) if each.isdigit())
+    assert resent == wire.end - again
 
 
 def test_renewal_can_be_wanted_for_age() -> None:
@@ -419,7 +442,7 @@ def test_a_server_that_is_full() -> None:
     wire.append()
     assert wire.after(0.9) == []
     error = fault(wire.after(0.2))
-    assert (error.decision, error.retry_after) == (Decision.RETRY, 5.0)
+    assert (error.decision, error.retry_after) == (Decision.RETRY, 2.0)
 
 
 def test_a_full_server_at_the_end_loses_nothing() -> None:
@@ -428,7 +451,7 @@ def test_a_full_server_at_the_end_loses_nothing() -> None:
     wire.append(4)
     wire.did(wire.client.finish(0.0))
     assert wire.after(9.9) == []
-    assert fault(wire.after(0.2)).retry_after == 5.0
+    assert fault(wire.after(0.2)).retry_after == 2.0
 
 
 def test_a_server_that_stops_answering() -> None:

@@ -194,7 +194,7 @@ IN_STREAM = [
     (KeyError(SAID), RETRY, "", ["without a name"]),
     (KeyError(), RETRY, "", ["without a name"]),
     (UnmodeledEventError("InternalError", SAID), RETRY, "", ["(InternalError)"]),
-    (UnmodeledEventError("ExpiredTokenException", SAID), RECONFIGURE, "--profile", [RENEWAL]),
+    (UnmodeledEventError("ExpiredTokenException", SAID), RETRY, "", ["expired", RENEWAL]),
     (UnmodeledEventError("InvalidSignatureException", SAID), RECONFIGURE, "--profile", ["clock"]),
     (ChecksumMismatch(1, 2), RETRY, "", ["damaged"]),
     (InvalidEventBytes(), RETRY, "", ["damaged"]),

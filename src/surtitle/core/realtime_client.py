@@ -53,6 +53,8 @@ _SOFT, _HARD = 0.80, 0.95
 """Shares of the context at which a generation should end, and at which it does."""
 _UNTIL_PAUSE = 50
 """Tokens, 4 s, that speech may go on without a pause once one is waited for."""
+_CUT = 3 * SAMPLE_RATE
+"""Sound before a cut that is heard again at most; no word is longer."""
 _BABBLE = 60.0
 """Seconds after a final commit in which even a server that goes on talking must end."""
 _UNREADABLE = 100
@@ -74,6 +76,8 @@ class _Why(Enum):
 
     FINISH = auto()
     RENEW = auto()
+    CUT = auto()
+    """To begin anew where nobody paused: the word that was cut is heard again."""
     CLEAR = auto()
     """To be rid of the sound that was on its way when the server ended by itself."""
 
@@ -112,6 +116,8 @@ class Client:
         """One past the newest sample that fell off that shelf."""
         self._held = Shelf(bound=self._limits.held)
         """Not sent yet."""
+        self._worded = 0
+        """Where the newest words lie."""
         self._stale = self._unreadable = 0
         self._forgiven = 0
         """Commits that the server will refuse because it had not accepted the model yet."""
@@ -141,9 +147,23 @@ class Client:
         return self._sent
 
     @property
+    def unanswered(self) -> int:
+        """Samples on their way whose text has not come; 0 if the deltas do not count them.
+
+        Less than `sent` less `position` where sound is missing between the two.
+        """
+        generation = self._generation
+        return generation.samples - generation.reached if self._clock.counted else 0
+
+    @property
     def held(self) -> int:
         """Samples that wait here until the server can take them; too many are a fault."""
         return self._held.samples
+
+    @property
+    def answered(self) -> bool:
+        """Whether any delta has come in this session: a full server sends none."""
+        return self._answered
 
     @property
     def counted(self) -> bool:
@@ -281,6 +301,7 @@ class Client:
     def _tell(self, text: str) -> None:
         if text:
             spoken = self._position if self._clock.counted else self._sent
+            self._worded = spoken
             self._actions.append(Words(text, spoken))
         else:
             self._actions.append(Beat(self._position))
@@ -300,6 +321,10 @@ class Client:
                 self._fail(faults.ended_early())
                 return
             self._stale = 0
+            if self._why is _Why.CUT:
+                self._take_back(max(self._worded, self._sent - _CUT))
+                self._proceed(now)
+                return
             self._position = self._sent
             self._kept.take()
             self._tell(generation.missing(done.text))
@@ -322,17 +347,21 @@ class Client:
         if self._clock.counted and self._lost > self._position:
             self._fail(faults.ended_early())
             return
-        again = self._kept.take(since=self._keep_from)
-        start = again[0][0] if again else self._sent
-        self._position = self._sent = self._keep_from = start
-        self._actions.append(Restarted(start))
-        for piece in again:
-            self._hold(*piece)
+        self._take_back(self._keep_from)
         # What was on its way when the server ended waits there, and would be heard
         # before the sound that is sent again: a generation of its own takes it away.
         self._generation = Generation()
         self._silence(CHUNK_SAMPLES, now)
         self._close(_Why.CLEAR, now)
+
+    def _take_back(self, since: int) -> None:
+        """Have the sound from `since` on heard once more, by the next generation."""
+        again = [*self._kept.take(since=since), *self._held.take()]
+        start = again[0][0] if again else self._sent
+        self._position = self._sent = self._keep_from = start
+        self._actions.append(Restarted(start))
+        for piece in again:
+            self._hold(*piece)
 
     def _failure(self, code: str, now: float) -> None:
         if code == "model_not_found" and self._nameless:
@@ -381,7 +410,8 @@ class Client:
                 self._lost = self._kept.drop()
             self._sound_sent(now)
             if self._context.used(_HARD, tokens=self._generation.tokens):
-                self._end(_Why.RENEW, now)
+                # In mid-word perhaps, of which neither half would be understood.
+                self._close(_Why.CUT if self._clock.counted else _Why.RENEW, now)
 
     def _silence(self, samples: int, now: float) -> None:
         while samples > 0:

@@ -23,7 +23,7 @@ __all__ = [
     "unreadable",
 ]
 
-_BUSY_AGAIN = 5.0
+_BUSY_AGAIN = 2.0
 """Seconds after which a full server is asked again."""
 _CODE = re.compile(r"[a-z0-9_.-]{1,40}", re.IGNORECASE)
 

@@ -12,6 +12,9 @@ __all__ = ["Again", "GiveUp", "Judge", "PassOver", "Verdict", "backoff"]
 _DELAYS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JITTER = 0.25
 _POISON = 3
+"""Sessions that break at one place before the sound there is taken for the cause."""
+_NEAR = 2.0
+"""Seconds between two places that still are one."""
 
 
 def backoff(failures: int, chance: float) -> float:
@@ -54,6 +57,7 @@ class Judge:
         self._patience = patience
         self._failures = 0
         self._at_one_place = 0
+        self._place = 0.0
 
     @property
     def failures(self) -> int:
@@ -72,16 +76,23 @@ class Judge:
         """Words have come, though none is settled yet: whoever gives them can be reached."""
         self._failures = 0
 
-    def failed(self, error: EngineError, *, hearing: bool, chance: float) -> Verdict:
+    def failed(
+        self, error: EngineError, *, hearing: bool, chance: float, place: float = 0.0
+    ) -> Verdict:
         """Decide after a failure.
 
         Args:
             error: What happened.
             hearing: Whether the session had been given sound.
             chance: A random number from 0 to 1, so that many clients do not return at once.
+            place: How far in the sound it had come, in seconds.
         """
         self._failures += 1
-        self._at_one_place += hearing
+        # One that says when to come back is full, or is being restarted: not the sound's fault.
+        if hearing and error.retry_after is None:
+            near = abs(place - self._place) <= _NEAR
+            self._at_one_place = self._at_one_place + 1 if near else 1
+            self._place = place
         if error.decision is not Decision.RETRY:
             return GiveUp(error=error)
         if self._patience is not None and self._failures > self._patience:

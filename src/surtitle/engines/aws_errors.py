@@ -295,7 +295,10 @@ def _in_stream(  # noqa: PLR0911 - one for each kind
     if classes & {"UnmodeledEventError", "KeyError"}:
         # The SDK tells of an exception that it does not know by a KeyError with its name.
         code = _plain(getattr(error, "code", None) or (error.args or ("",))[0])
-        if any(kind.search(code) for kind in (_EXPIRED, _UNKNOWN_KEY, _SIGNATURE, _DENIED)):
+        if _EXPIRED.search(code):
+            # They were good when the stream began: the next one asks for fresh ones.
+            return _again("The AWS credentials expired while captioning.", situation.renewal)
+        if any(kind.search(code) for kind in (_UNKNOWN_KEY, _SIGNATURE, _DENIED)):
             return _forbidden(403, code, situation)
         return _again(f"SageMaker reported a fault in the stream ({code or 'without a name'}).")
     if classes & {"SmithyIdentityError", "ConfigError"}:

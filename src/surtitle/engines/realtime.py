@@ -3,7 +3,9 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
+from surtitle.core import realtime_faults as faults
 from surtitle.core.audio import SAMPLE_RATE, Chunk
 from surtitle.core.errors import Decision, EngineError
 from surtitle.core.realtime_actions import (
@@ -17,8 +19,9 @@ from surtitle.core.realtime_actions import (
     Words,
 )
 from surtitle.core.realtime_client import Client
-from surtitle.core.segmentation import Segmenter
-from surtitle.core.speech import EngineEvent, Voice
+from surtitle.core.segmentation import RULES, Segmenter
+from surtitle.core.speech import EngineEvent, Final, Partial, Progress, Voice
+from surtitle.core.unanswered import Doubts, Unanswered
 from surtitle.engines.recogniser import without_loops
 from surtitle.engines.transport import Transport
 
@@ -35,42 +38,10 @@ _AHEAD = 8 * SAMPLE_RATE
 
 It throws away what it has not heard when it ends a generation by itself.
 """
+_DELAY = 9_600
+"""Samples that a service has to hear beyond those of which it tells the words."""
 _LOOK_EVERY = 0.1
 """Seconds until the voice detector's news are told if no frame comes."""
-_MUTE = 15.0
-"""Seconds of speech without a word after which the service is in a rut."""
-_MUTE_AT_MOST = 240.0
-
-
-class Doubts:
-    """What the sessions of one engine have to know of each other: sound that gave no words.
-
-    A second session that hears nothing in it either is right: it was no speech. So music
-    that the voice detector takes for speech is asked about less and less often.
-    """
-
-    def __init__(self) -> None:
-        self._doubted_until = -1
-        """Sound before this position has been sent to a session that gave no words."""
-        self._patience = _MUTE
-
-    def words(self) -> None:
-        """Words have come."""
-        self._patience = _MUTE
-
-    def arise(self, unanswered: float, *, settled: int, sent: int) -> bool | None:
-        """Judge so many seconds of speech without a word.
-
-        Returns:
-            Whether to have it heard again; None if there is nothing to judge yet.
-        """
-        if unanswered <= self._patience:
-            return None
-        self._patience = min(2 * self._patience, _MUTE_AT_MOST)
-        if settled < self._doubted_until:
-            return False
-        self._doubted_until = sent
-        return True
 
 
 class RealtimeEngine:
@@ -107,6 +78,13 @@ class RealtimeEngine:
         self._scored = 0
         self._end = 0
         """One past the newest sample that was fed."""
+        self._unanswered = Unanswered()
+        self._voices: deque[Voice] = deque()
+        """Of sound that the service has not heard yet, by its own account."""
+        self._waited = False
+        """The client has come to the end of its patience."""
+        self._utterance = 0
+        """The newest one that has been told of."""
         self._told: deque[EngineEvent] = deque()
         self._outbox: deque[str] = deque()
         self._sending = asyncio.Lock()
@@ -155,8 +133,9 @@ class RealtimeEngine:
             raise self._broken
         segmenter = self._segmenter_at(chunk)
         await self._listen(chunk, segmenter)
-        await self._do(self._client.append(chunk.start, chunk.pcm, self._now()))
+        # Before the chunk goes out: its end has not been scored, and may be within a word.
         await self._tend(segmenter)
+        await self._do(self._client.append(chunk.start, chunk.pcm, self._now()))
 
     async def finish(self) -> None:
         """Say that no more sound comes; `events` ends when all its text is out."""
@@ -185,9 +164,7 @@ class RealtimeEngine:
     @property
     def _full(self) -> bool:
         """Whether the service must get on before it is given more."""
-        client = self._client
-        ahead = client.sent - client.position if client.counted else 0
-        return ahead + client.held > _AHEAD
+        return self._client.unanswered + self._client.held > _AHEAD
 
     async def _keep_pace(self, samples: int) -> None:
         now = self._now()
@@ -218,9 +195,11 @@ class RealtimeEngine:
             segmenter.voice(self._scored, self._scored + _WINDOW, probability)
             likely = max(likely, probability)
             self._scored += _WINDOW
+            if probability >= RULES.speech:
+                self._unanswered.voice(self._scored - _WINDOW, self._scored)
             await asyncio.sleep(0)  # a window takes the detector a millisecond
         if self._scored > start:
-            self._told.append(Voice(start=start, end=self._scored, probability=likely))
+            self._voices.append(Voice(start=start, end=self._scored, probability=likely))
 
     async def _tend(self, segmenter: Segmenter) -> None:
         """See to it that the generation does not grow too old, and that it gives words."""
@@ -230,16 +209,19 @@ class RealtimeEngine:
         unclear = segmenter.waiting and not client.counted
         if unclear or (client.wants_renewal and segmenter.pausing):
             await self._do(client.renew(self._now()))
-        again = self._doubts.arise(segmenter.unanswered, settled=segmenter.settled, sent=self._end)
+        self._doubt(segmenter)
+
+    def _doubt(self, segmenter: Segmenter, *, ended: bool = False) -> None:
+        again = self._doubts.arise(
+            self._unanswered.seconds,
+            settled=self._unanswered.held(segmenter.settled),
+            sent=self._end,
+            ended=ended,
+        )
         if again:
-            self._fail(
-                EngineError(
-                    "Speech is heard, but the service gives no words for it.",
-                    decision=Decision.RETRY,
-                )
-            )
+            self._fail(_mute())
         elif again is False:
-            segmenter.forgive()
+            self._unanswered.forgive()
 
     # -- in ------------------------------------------------------------------------
 
@@ -253,12 +235,17 @@ class RealtimeEngine:
             async with asyncio.timeout_at(until):
                 frame = await self._transport.receive()
         except TimeoutError:
-            actions = self._client.tick(self._now())
+            pass
         except EngineError as error:
             self._fail(error)
         else:
             actions = self._client.heard(frame, self._now())
-        await self._do(actions)
+            until = now
+        # Also after a frame: a service that only ever babbles must come to its end. And a
+        # timer may go off a hair before its time, which would not be the deadline yet.
+        late = self._client.tick(max(until, self._now()))
+        self._waited = bool(late)
+        await self._do(actions + late)
 
     async def _do(self, actions: list[Action]) -> None:
         for action in actions:
@@ -267,24 +254,65 @@ class RealtimeEngine:
                     self._outbox.append(frame)
                 case Words(text, position) if self._segmenter is not None:
                     self._doubts.words()
+                    self._unanswered.words(position)
                     exact = self._client.counted
-                    self._told += self._segmenter.words(text, position, exact=exact)
+                    self._tell(self._segmenter.words(text, position, exact=exact))
                 case Beat(position) if self._segmenter is not None:
-                    self._told += self._segmenter.beat(position)
+                    self._tell(self._segmenter.beat(position))
                 case Restarted(position) if self._segmenter is not None:
-                    self._segmenter.restarted(position)
+                    self._restarted(position, self._segmenter)
                 case Finished(position=position):
-                    if self._segmenter is not None:
-                        self._told += self._segmenter.finished(position)
-                    self._over = True
+                    self._finished(position)
                 case Fault(error):
                     self._fail(error)
                 case _:
                     pass  # text for no sound
         if self._segmenter is not None:
             self._client.keep_from(self._segmenter.settled)
+            self._tell_voices()
         self._room.set()
-        await self._flush()
+        if self._outbox:
+            await self._flush()
+
+    def _restarted(self, position: int, segmenter: Segmenter) -> None:
+        if self._unanswered.held(position) < position:
+            self._fail(_mute())  # it begins behind what another session has to hear
+        segmenter.restarted(position)
+
+    def _finished(self, position: int) -> None:
+        segmenter = self._segmenter
+        unheard = position < self._end or (self._waited and self._unanswered.seconds > 0)
+        if segmenter is not None and unheard:
+            self._fail(faults.not_done())  # nothing more comes, but not all has been heard
+        elif segmenter is not None:
+            self._doubt(segmenter, ended=True)
+            if self._broken is None:
+                self._unanswered.forgive()
+                self._tell(segmenter.finished(position))
+                self._tell_voices()
+        self._over = True
+
+    def _tell(self, events: list[EngineEvent]) -> None:
+        for event in events:
+            match event:
+                case Progress(position=position):
+                    self._told.append(Progress(position=self._unanswered.held(position)))
+                case Partial(utterance=utterance, start=start) if utterance != self._utterance:
+                    # Everything before it is done with: if it is the last one, a mark for
+                    # all that is lost must not begin before it.
+                    self._utterance = utterance
+                    self._told += [Progress(position=start), event]
+                case Final(start=start, end=end):
+                    self._told.append(replace(event, end=self._unanswered.final(start, end)))
+                case _:
+                    self._told.append(event)
+
+    def _tell_voices(self) -> None:
+        """Tell who spoke, as far as the service has heard: so its delay is seen."""
+        all_of_them = self._over or (self._client.answered and not self._client.counted)
+        heard = self._client.position + _DELAY
+        while self._voices and (all_of_them or self._voices[0].end <= heard):
+            self._told.append(self._voices.popleft())
 
     async def _flush(self) -> None:
         """Send what is to be sent, in order, whichever task asked for it."""
@@ -302,3 +330,11 @@ class RealtimeEngine:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _mute() -> EngineError:
+    return EngineError(
+        "Speech is heard, but the service gives no words for it.",
+        remedy="If this happens again, look into the service's log.",
+        decision=Decision.RETRY,
+    )
