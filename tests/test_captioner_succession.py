@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fakes.captioning import Meanwhile, Session, device, file_of, stop_at
@@ -536,6 +536,19 @@ _PLANS = st.builds(
 )
 
 
+@example(
+    lengths=[1, 1, 3, 1, 1, 3, 20],
+    pause=0.5,
+    chosen=[
+        Plan(speed=0.9, feed_breaks_at=212_480, silent_progress=True),
+        Plan(speed=0.9, refuses=REFUSED),
+    ],
+    other=None,
+    renew_after=None,
+    patience=None,
+    live=False,
+    stop=None,
+)
 @settings(max_examples=4 * settings().max_examples, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 20), min_size=1, max_size=10),

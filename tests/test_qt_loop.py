@@ -77,7 +77,7 @@ def test_garbage_is_collected_in_the_thread_of_the_windows_only() -> None:
         gc.collect()
         Knot(deleted_in)
         await asyncio.to_thread(make_much)
-        assert not deleted_in
+        assert set(deleted_in) <= {threading.main_thread()}  # it may have had its turn meanwhile
         much = [[i] for i in range(10_000)]
         async with asyncio.timeout(10):
             while not deleted_in:  # noqa: ASYNC110 - nothing tells that garbage was collected

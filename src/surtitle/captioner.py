@@ -488,9 +488,12 @@ class Captioner:
 
     def _wind_up(self, health: Health, *, complete: bool) -> None:
         """Close what is open; what was not recognised is lost, and says so."""
+        ended = self._captions.ended()
         if not complete:
-            self._backlog.lose(self._backlog.settled, self._wanted_until)
-        self._publish(self._captions.ended())
+            # Silence before words that were read is not missing, nor told behind them.
+            begun = [passage.start for passage in ended if passage.settled]
+            self._backlog.lose(max([self._backlog.settled, *begun]), self._wanted_until)
+        self._publish(ended)
         self._mark_gaps(None)
         if self._lost is not None and complete:
             health.failed(self._lost)
