@@ -19,7 +19,7 @@ __all__ = ["chosen_engines"]
 _GENERATION = 300 * SAMPLE_RATE
 """Sound after which a generation ends at the next pause: an old one costs the server more,
 and the model does not look back further than eleven minutes."""
-_STREAM = 25 * 60.0
+_STREAM = 24 * 60.0
 """Seconds after which a stream to SageMaker is replaced: the service cuts it after 30 minutes."""
 
 

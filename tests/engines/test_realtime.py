@@ -8,7 +8,7 @@ import pytest
 
 from fakes.coded_sound import Speech, coded, talk
 from fakes.realtime_service import Connection, Opening, Service
-from fakes.speech import seconds
+from fakes.speech import say, seconds
 from fakes.virtual_time import run_virtual
 from surtitle.core.audio import CHUNK_SAMPLES, SAMPLE_RATE, Chunk
 from surtitle.core.errors import Decision, EngineError
@@ -393,3 +393,19 @@ def test_a_service_that_falls_silent_early_has_not_heard_all_either() -> None:
 
     with pytest.raises(EngineError, match="does not finish"):
         perform(lambda: Session(Service(speech)), feed)
+
+
+def test_a_model_that_repeats_itself_begins_anew_once() -> None:
+    lost = Speech([say("go on go on go on go on go on go on go on then", at=1.0)])
+    made: list[Session] = []
+
+    async def follow(session: Session) -> None:
+        made.append(session)
+        await session.feed(0.0, 6.0, live=True)
+        assert session.connection.finals == 1, "the generation has been ended"
+        await session.engine.finish()
+
+    session = perform(lambda: well(lost), follow)
+    assert made == [session]
+    assert session.words == ["go", "on", "then"]
+    assert session.connection.finals == 2

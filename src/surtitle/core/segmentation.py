@@ -73,6 +73,7 @@ class Segmenter:
         self._pieces: list[tuple[str, int]] = []
         """Text of the utterance that is going on, with its place in the sound."""
         self._told = ""
+        self._cleaned = False
         self._start = self._position = self._progress = position
         self._again = -1
         """Text of the sound before this position has its finals; if it comes again, it is old."""
@@ -90,6 +91,11 @@ class Segmenter:
         if self._going_on:
             return min(self._start, self._position)
         return max(self._start, min(self._position, self._endpointer.settled, *self._begins))
+
+    @property
+    def looping(self) -> bool:
+        """Whether the text of the utterance that is going on had to be cleaned."""
+        return bool(self._pieces) and self._cleaned
 
     @property
     def waiting(self) -> bool:
@@ -256,7 +262,10 @@ class Segmenter:
         return [final]
 
     def _text(self) -> str:
-        return self._clean("".join(piece for piece, _ in self._pieces).strip())
+        said = "".join(piece for piece, _ in self._pieces).strip()
+        text = self._clean(said)
+        self._cleaned = text != said
+        return text
 
     def _advance(self) -> list[EngineEvent]:
         settled = self.settled

@@ -85,6 +85,8 @@ class RealtimeEngine:
         """The client has come to the end of its patience."""
         self._utterance = 0
         """The newest one that has been told of."""
+        self._looped = 0
+        """The newest one in which the model repeated itself."""
         self._told: deque[EngineEvent] = deque()
         self._outbox: deque[str] = deque()
         self._sending = asyncio.Lock()
@@ -207,7 +209,11 @@ class RealtimeEngine:
         # A service whose deltas are no clock has said all words of an utterance only
         # when its generation is over.
         unclear = segmenter.waiting and not client.counted
-        if unclear or (client.wants_renewal and segmenter.pausing):
+        # A model that has lost the thread repeats itself until it begins anew.
+        looping = segmenter.looping and self._looped != self._utterance
+        if looping:
+            self._looped = self._utterance
+        if unclear or looping or (client.wants_renewal and segmenter.pausing):
             await self._do(client.renew(self._now()))
         self._doubt(segmenter)
 
