@@ -473,3 +473,9 @@ def test_every_sample_is_accounted_for(pieces: list[Piece], sizes: list[int]) ->
             case Voice(start=start, end=end):
                 assert start < end
     assert done == (sound[-1].end if sound else -1)
+
+
+def test_a_comma_is_said_once() -> None:
+    model = Model(says={1: "short,,"})
+    [text] = said(heard(even(hiss(1) + words(0, 4) + hiss(2)), model))
+    assert text.split()[1] == "short,"

@@ -20,6 +20,8 @@ _WINDOW = 512
 """Samples that the voice detector scores at a time."""
 
 _LOOP = re.compile(r"(\b\S+(?:\s+\S+){0,7}?)(?:[\s,.]+\1\b){3,}", re.IGNORECASE)
+_STUTTER = re.compile(r"([,;:])\1+")
+"""This model does that now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +232,7 @@ class Recogniser:
 
     def _ask(self, start: int, end: int, *, lead: float = 0.0, tail: float = 0.0) -> str:
         sound = _silence(lead) + self._cut(start, end) + _silence(tail)
-        return without_loops(self._transcribe(sound))
+        return _STUTTER.sub(r"\1", without_loops(self._transcribe(sound)))
 
 
 _STANDS = 0.45
