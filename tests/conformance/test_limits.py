@@ -66,12 +66,13 @@ def test_nobody_pauses(kind: Kind, note: Note) -> None:
     words = seen.text.split()
     note("40 s without a pause: 166 words, but 2 less after each seam", seen.described(sound))
     assert seen.error is None
-    assert not seen.restarts
+    assert len(seen.restarts) == seen.commits - 1, "what was cut is heard again, once a seam"
     assert seen.finished is not None
     assert seen.finished.position == sound.samples
     # Of the frames of a generation 6 are its prompt's, and up to 2 are too few for a word.
     frames, seams = 500 - 6 * seen.commits, seen.commits
-    assert (frames - 2 * seams) / 3 <= len(words) <= frames / 3
+    # Heard again: the word that was cut, and 6 frames, as this model has not Voxtral's delay.
+    assert (frames - 2 * seams) / 3 <= len(words) <= (frames + 9 * (seams - 1)) / 3
     # Counted anew after each seam, and without a hole in between.
     jumps = [b for a, b in pairwise(words) if b != _after(a)]
     assert jumps == ["one"] * (seen.commits - 1)
