@@ -479,3 +479,9 @@ def test_a_comma_is_said_once() -> None:
     model = Model(says={1: "short,,"})
     [text] = said(heard(even(hiss(1) + words(0, 4) + hiss(2)), model))
     assert text.split()[1] == "short,"
+
+
+def test_a_breath_that_is_taken_for_a_filler_is_none() -> None:
+    model = Model(says={0: "you"})
+    assert said(heard(even(hiss(1) + words(0, 0) + hiss(2)), model)) == [""]
+    assert said(heard(even(hiss(1) + words(1, 1) + hiss(2)), model)) == [script(1, 1)]

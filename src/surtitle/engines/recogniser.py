@@ -180,8 +180,8 @@ class Recogniser:
         # Those that were made in the pause at the end; the newest comes first.
         others = [answer for heard, answer in reversed(utterance.answers) if heard >= quiet]
         filler = is_filler(text)
-        if not text:
-            return text
+        if not text or (filler and voiced < _FILLER):
+            return ""
         if utterance.credibility.believed and not filler:
             return self._best(utterance.start, end, text, others)
         again = self._ask(utterance.start, end, lead=self._schedule.lead)
@@ -240,6 +240,8 @@ _STANDS = 0.45
 _SPEECH = 2.5
 """Seconds of speech from which on an utterance is given the benefit of the doubt."""
 _HARDLY_STANDS = 0.2
+_FILLER = 0.35
+"""Seconds of speech that even the shortest of these words takes; a breath or a knock is less."""
 _ANSWERS = 8
 """Hypotheses that are remembered; in the longest pause there are no more."""
 _LATE = SAMPLE_RATE // 10
