@@ -312,19 +312,6 @@ def test_what_has_its_final_is_not_taken_again() -> None:
     assert texts(service.events) == ["one two", "three"]
 
 
-def test_it_counts_the_speech_that_gets_no_answer() -> None:
-    service = Service([(0.0, 1), (0.9, 3), (0.4, 2)], [])
-    service.hear()
-    assert service.segmenter.unanswered == pytest.approx(3.0, abs=0.1)
-    service.segmenter.forgive()
-    assert service.segmenter.unanswered == 0
-    service.runs = [(0.9, 1)]
-    service.hear()
-    assert service.segmenter.unanswered > 0
-    service.segmenter.words(" yes", service.clock + FRAME)
-    assert service.segmenter.unanswered == 0
-
-
 @pytest.mark.parametrize(("seconds", "pausing"), [(0.3, False), (0.5, True)])
 def test_when_nobody_speaks(seconds: float, *, pausing: bool) -> None:
     service = Service([(0.9, 1), (0.0, seconds)], [])

@@ -67,8 +67,6 @@ class Segmenter:
         self._scored = position
         self._window = 0
         """Samples that are scored at a time."""
-        self._voiced = 0
-        """Samples of speech since words last came."""
         self._number = 1
         self._pieces: list[tuple[str, int]] = []
         """Text of the utterance that is going on, with its place in the sound."""
@@ -79,11 +77,6 @@ class Segmenter:
         """Text of the sound before this position has its finals; if it comes again, it is old."""
         self._retold = -1
         """Up to here words may come again that belong to what goes on."""
-
-    @property
-    def unanswered(self) -> float:
-        """Seconds of speech that have been heard since words last came."""
-        return self._voiced / SAMPLE_RATE
 
     @property
     def settled(self) -> int:
@@ -116,13 +109,8 @@ class Segmenter:
                 self._silences.append((self._silent_since, start))
             self._silent_since = end
             self._voiced_until = end
-            self._voiced += (end - start) * (probability >= self._rules.speech)
         for endpoint in self._endpointer.push(start, end, probability):
             self._note(endpoint)
-
-    def forgive(self) -> None:
-        """What was taken for speech was none."""
-        self._voiced = 0
 
     def hole(self, position: int) -> None:
         """Sound is missing up to `position`: nothing goes on across it."""
@@ -140,7 +128,6 @@ class Segmenter:
         if exact and position <= self._again:
             return []
         events = self._pass(position - 1) if exact else []
-        self._voiced = 0
         if not self._going_on:
             self._open(position)
         self._pieces.append((text, position))
